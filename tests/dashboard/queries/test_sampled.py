@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from math import fsum
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from sqlalchemy import Connection
 from tests.dashboard.conftest import on_engines
@@ -67,32 +67,38 @@ def _weight(row: dict[str, Any]) -> float:
     return 1.0 / row.get("sample_rate", 1.0)
 
 
-def _frame(rows: Rows) -> pd.DataFrame:
-    """What each row stands for, its square, and how many rows it is (a minute of counts: many)."""
-    frame = pd.DataFrame(
-        {"n": [row.get("calls", 1) for row in rows], "w": [_weight(row) for row in rows]},
-        dtype=float,
+@dataclass(frozen=True, slots=True)
+class _Sums:
+    """What rows stand for together, the sum of squares of it, and how many calls are in them."""
+
+    n: int = 0  # a minute of counts is many
+    weight: float = 0.0
+    square: float = 0.0
+
+
+def _added(rows: Rows) -> _Sums:
+    each = [(row.get("calls", 1), _weight(row)) for row in rows]
+    return _Sums(
+        sum(n for n, _ in each), fsum(n * w for n, w in each), fsum(n * w**2 for n, w in each)
     )
-    frame["weight"], frame["square"] = frame["n"] * frame["w"], frame["n"] * frame["w"] ** 2
-    return frame
 
 
 def _near(found: float, expected: float) -> None:
     assert found == pytest.approx(expected, abs=0.5 + 1e-4)
 
 
-def _is_rate(found: Rate, part: pd.DataFrame, of: pd.DataFrame) -> None:
+def _is_rate(found: Rate, part: _Sums, of: _Sums) -> None:
     """A share of weights, with Wilson's interval at p (1 - p) / linearised variance."""
-    if of["weight"].sum() < part["weight"].sum():
+    if of.weight < part.weight:
         of = part
-    if not len(of):
+    if not of.n:
         assert found.value is None
         return
-    assert (found.count, found.n) == (part["n"].sum(), max(of["n"].sum(), part["n"].sum()))
-    total = of["weight"].sum()
-    p = part["weight"].sum() / total
+    assert (found.count, found.n) == (part.n, max(of.n, part.n))
+    total = of.weight
+    p = part.weight / total
     assert found.value == pytest.approx(p, abs=1e-6)
-    squares = part["square"].sum(), of["square"].sum()
+    squares = part.square, of.square
     variance = (squares[0] * (1 - p) ** 2 + (squares[1] - squares[0]) * p**2) / total**2
     n = p * (1 - p) / variance if 0 < p < 1 else total**2 / squares[1]
     interval = wilson_share(p, n)
@@ -101,7 +107,7 @@ def _is_rate(found: Rate, part: pd.DataFrame, of: pd.DataFrame) -> None:
     else:  # never narrower than that of independent calls
         assert (found.low or 0) <= interval.low + 2e-3
         assert (found.high or 1) >= interval.high - 2e-3
-    assert found.weighed == (part["n"].sum() != part["weight"].sum() or of["n"].sum() != total)
+    assert found.weighed == (part.n != part.weight or of.n != total)
 
 
 def _own(rows: Rows, column: str, value: str) -> Rows:
@@ -128,33 +134,29 @@ def test_summary_and_overview(conn: Connection, asked: Scope, stored: Tables) ->
     calls, failures = stored.denominators(asked.query, NOW), stored.failures(asked.query, NOW)
     chains = _chains(stored, asked.query)
     summary = found.summary
-    all_calls, all_failures, all_chains = _frame(calls), _frame(failures), _frame(chains)
+    all_calls, all_failures, all_chains = _added(calls), _added(failures), _added(chains)
     assert found.sampled
-    _near(summary.calls, all_calls["weight"].sum())
-    _near(summary.failures, all_failures["weight"].sum())
-    assert summary.failure_rate == pytest.approx(
-        all_failures["weight"].sum() / all_calls["weight"].sum(), abs=1e-6
-    )
+    _near(summary.calls, all_calls.weight)
+    _near(summary.failures, all_failures.weight)
+    assert summary.failure_rate == pytest.approx(all_failures.weight / all_calls.weight, abs=1e-6)
     for name, tool in summary.tools.items():
-        _near(tool.calls, _frame(_own(calls, "tool", name))["weight"].sum())
-        _near(tool.failures, _frame(_own(failures, "tool", name))["weight"].sum())
+        _near(tool.calls, _added(_own(calls, "tool", name)).weight)
+        _near(tool.failures, _added(_own(failures, "tool", name)).weight)
     for code, number in summary.codes.items():
-        _near(number, _frame(_of_code(failures, code))["weight"].sum())
+        _near(number, _added(_of_code(failures, code)).weight)
     for outcome in ("recovered", "switched", "abandoned", "open"):
-        _near(
-            getattr(summary, outcome), _frame(_own(chains, "outcome_now", outcome))["weight"].sum()
-        )
+        _near(getattr(summary, outcome), _added(_own(chains, "outcome_now", outcome)).weight)
     trips = sum(_weight(chain) * chain["round_trips"] for chain in chains)
     _near(summary.round_trips, trips)
     _is_rate(found.failure_rate, all_failures, all_calls)
     closed = [chain for chain in chains if chain["outcome_now"] != "open"]
-    _is_rate(found.recovery_rate, _frame(_own(closed, "outcome_now", "recovered")), _frame(closed))
+    _is_rate(found.recovery_rate, _added(_own(closed, "outcome_now", "recovered")), _added(closed))
     outside = [call for call in failures if call["chain_id"] is None]
-    first = all_chains["weight"].sum() + _frame(outside)["weight"].sum()
-    operations = all_calls["weight"].sum() - trips
+    first = all_chains.weight + _added(outside).weight
+    operations = all_calls.weight - trips
     assert operations > first
     assert found.first_try.value == pytest.approx(1 - first / operations, abs=1e-6)
-    rows = all_calls["n"].sum() - sum(chain["round_trips"] for chain in chains)
+    rows = all_calls.n - sum(chain["round_trips"] for chain in chains)
     assert found.first_try.n == rows
 
 
@@ -165,11 +167,11 @@ def test_rates_by_tool_and_code(conn: Connection, asked: Scope, stored: Tables) 
     for name, rates in queries.rates_by_tool(conn, asked).items():
         _is_rate(
             rates.failure_rate,
-            _frame(_own(failures, "tool", name)),
-            _frame(_own(calls, "tool", name)),
+            _added(_own(failures, "tool", name)),
+            _added(_own(calls, "tool", name)),
         )
     for code, each in queries.rates_by_code(conn, asked).items():
-        _is_rate(each, _frame(_of_code(failures, code)), _frame(calls))
+        _is_rate(each, _added(_of_code(failures, code)), _added(calls))
 
 
 @on_engines(
@@ -182,18 +184,18 @@ def test_frequency(conn: Connection, asked: Scope, stored: Tables, by: queries.D
     found = queries.frequency(conn, asked, by)
     failures, calls = stored.failures(asked.query, NOW), stored.denominators(asked.query, NOW)
     assert found.rows
-    _near(found.failures, _frame(failures)["weight"].sum())
+    _near(found.failures, _added(failures).weight)
     for row in found.rows:
         query = parse(row.query)
         own = [each for each in failures if matches(query, each, NOW)]
-        _near(row.failures, _frame(own)["weight"].sum())
+        _near(row.failures, _added(own).weight)
         of = [
             each
             for each in calls
             if (row.tool is None or each["tool"] == row.tool)
             and (by not in {"tool", "model"} or matches(query, each, NOW))
         ]
-        _is_rate(row.rate, _frame(own), _frame(of))
+        _is_rate(row.rate, _added(own), _added(of))
         assert row.rate.count == len(own)
 
 
@@ -211,9 +213,9 @@ def test_matrix(conn: Connection, asked: Scope, stored: Tables, by: Any) -> None
             if cell.column in codes_of(call)
             or (by == "field" and cell.column in {i["root_field"] for i in call["issues"]})
         ]
-        _near(cell.failures, _frame(own)["weight"].sum())
+        _near(cell.failures, _added(own).weight)
     for line in found.tools:
-        _near(line.failures, _frame(_own(failures, "tool", line.tool))["weight"].sum())
+        _near(line.failures, _added(_own(failures, "tool", line.tool)).weight)
     assert found.hidden == 0
 
 
@@ -251,16 +253,16 @@ def test_round_trips_and_costs(conn: Connection, asked: Scope, stored: Tables) -
     chains = _chains(stored, asked.query)
     found = queries.round_trips(conn, asked)
     retried = [chain for chain in chains if chain["round_trips"] > 0]
-    _near(found.funnel.retried, _frame(retried)["weight"].sum())
+    _near(found.funnel.retried, _added(retried).weight)
     fixed = [chain for chain in retried if chain["first_retry_fix"]]
-    _is_rate(found.first_retry_rate, _frame(fixed), _frame(retried))
+    _is_rate(found.first_retry_rate, _added(fixed), _added(retried))
     for group in found.by_tool:
         own = _own(chains, "tool", group.name)
         _near(group.round_trips, sum(_weight(c) * c["round_trips"] for c in own))
         _near(group.calls_spent, sum(_weight(c) * c["spent"] for c in own))
         closed = [chain for chain in own if chain["outcome_now"] != "open"]
         recovered = _own(closed, "outcome_now", "recovered")
-        _is_rate(group.recovery_rate, _frame(recovered), _frame(closed))
+        _is_rate(group.recovery_rate, _added(recovered), _added(closed))
     for row in queries.costs(conn, asked, "tool", parse_prices("")).rows:
         own = _own(chains, "tool", row.name)
         assert row.time_lost_ms == pytest.approx(sum(_weight(c) * c["time_lost_ms"] for c in own))
@@ -276,7 +278,7 @@ def test_messages(conn: Connection, asked: Scope, stored: Tables) -> None:
     for row in (row for group in queries.message_efficacy(conn, asked) for row in group.rows):
         query = parse(row.query)
         own = [each for each in failures if matches(query, each, NOW)]
-        _near(row.failures, _frame(own)["weight"].sum())
+        _near(row.failures, _added(own).weight)
         assert row.recovery.n <= len(own)
         answered += row.recovery.n
         if row.recovery.value is not None:
@@ -331,12 +333,12 @@ def test_comparison(conn: Connection, everything: Scope, stored: Tables) -> None
         scopes, (found.effect.before, found.effect.after), ("before", "after"), strict=True
     ):
         calls, failures = stored.denominators(scope.query, NOW), stored.failures(scope.query, NOW)
-        _near(side.calls, _frame(calls)["weight"].sum())
-        _near(side.failures, _frame(failures)["weight"].sum())
-        _is_rate(side.failure_rate, _frame(failures), _frame(calls))
-        assert getattr(found.effect.metrics[0], f"n_{name}") == _frame(calls)["n"].sum()
+        _near(side.calls, _added(calls).weight)
+        _near(side.failures, _added(failures).weight)
+        _is_rate(side.failure_rate, _added(failures), _added(calls))
+        assert getattr(found.effect.metrics[0], f"n_{name}") == _added(calls).n
         for code in found.codes:
-            _is_rate(getattr(code, name), _frame(_of_code(failures, code.code)), _frame(calls))
+            _is_rate(getattr(code, name), _added(_of_code(failures, code.code)), _added(calls))
 
 
 @each_text
