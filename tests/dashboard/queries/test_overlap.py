@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from sqlalchemy import Connection, Engine, func, select
+from tests.dashboard.conftest import on_engines
 from tests.dashboard.generated import NOW
 
 from toolfault_collector.admin.projects import find_project
@@ -35,25 +36,23 @@ def _calls_in_rows(conn: Connection, project: int, tool: str, since: int, until:
     return int(conn.execute(reported).scalar_one() + conn.execute(counted).scalar_one())
 
 
-PAIRS = pytest.mark.parametrize(
-    ("before", "after", "window"),
-    [
-        ("tool:search", "", (90, 0)),
-        ("tool:search since:20d", "until:6d", (20, 6)),
-        pytest.param(
-            "tool:search,http_request",
-            "tool:search code:wrong_type",
-            (90, 0),
-            marks=pytest.mark.long,
-        ),
-        ("tool:search until:10d", "since:10d", None),
-        pytest.param("tool:search", "-tool:search", None, marks=pytest.mark.long),
-    ],
+WHOLE = ("tool:search", "", (90, 0))
+PART = ("tool:search since:20d", "until:6d", (20, 6))
+NONE = ("tool:search until:10d", "since:10d", None)
+MORE = (
+    ("tool:search,http_request", "tool:search code:wrong_type", (90, 0)),
+    ("tool:search", "-tool:search", None),
 )
 """Two sides, and between how many days ago calls of one tool are on both; None where none is."""
 
 
-@PAIRS
+def _long(*pairs: tuple[object, ...]) -> list[pytest.ParameterSet]:
+    return [pytest.param(*pair, marks=pytest.mark.long) for pair in pairs]
+
+
+@on_engines(
+    "before,after,window", [WHOLE, PART, NONE, *_long(*MORE)], [PART, *_long(WHOLE, NONE, *MORE)]
+)
 def test_the_overlap_is_the_calls_that_both_sides_match(
     history: Engine, before: str, after: str, window: tuple[int, int] | None
 ) -> None:
@@ -61,13 +60,12 @@ def test_the_overlap_is_the_calls_that_both_sides_match(
     _check(history, before, after, window)
 
 
-@pytest.mark.parametrize(
-    "large_url",
-    ["sqlite", pytest.param("postgresql", marks=[pytest.mark.long, pytest.mark.postgres])],
-    indirect=True,
-    scope="session",
+@on_engines(
+    "before,after,window",
+    [PART, NONE, *_long(WHOLE, *MORE)],
+    _long(WHOLE, PART, NONE, *MORE),
+    history="large_url",
 )
-@PAIRS
 def test_the_overlap_of_large_windows_is_the_same(
     large: Engine, before: str, after: str, window: tuple[int, int] | None
 ) -> None:
