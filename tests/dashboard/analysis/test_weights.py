@@ -101,13 +101,16 @@ def test_no_change_between_sampled_sides_is_rarely_called_one(rounds: int) -> No
     """Of A/A sides sampled at different rates at most 6 % get a verdict; unweighed nearly all."""
     rng = random.Random(31)
     wrong = unweighed = 0
-    for _ in range(rounds):
+    tried = rounds // 5  # nearly all are called wrong: a part of them shows it
+    for number in range(rounds):
         left, right = (side(rng, 150, {"t": 0.3}) for _ in range(2))
         sides = _thinned(rng, left, 0.5, 1.0), _thinned(rng, right, 1.0, 0.4)
         wrong += compare(*sides).verdict in {"improved", "worse"}
+        if number >= tried:
+            continue
         rows = [each.rows for each in sides]
         assert rows[0] is not None
         assert rows[1] is not None
         unweighed += compare(rows[0], rows[1]).verdict == "worse"
     assert wrong / rounds <= (0.06 if rounds >= 2_000 else 0.08)
-    assert unweighed / rounds > 0.9
+    assert unweighed / tried > 0.9
