@@ -47,19 +47,14 @@ def test_answers_are_the_recorded_ones(source: str, differing: Differences):
     assert not different, "\n".join(different)
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        "tau_bench_airline",
-        *(
-            pytest.param(source, marks=pytest.mark.long)
-            for source in (*REAL, DEMO)
-            if source != "tau_bench_airline"
-        ),
-    ],
-)
+@pytest.mark.long
+@pytest.mark.parametrize("source", [*REAL, DEMO])
 def test_answers_are_the_same_on_clickhouse(source: str, differing: Differences):
-    """So they do with events on ClickHouse."""
+    """So they do with events on ClickHouse.
+
+    That each reading function answers the same there `tests/dashboard/queries/test_columnar.py`
+    shows in every run.
+    """
     pytest.importorskip("chdb", reason="chdb, ClickHouse in the process, is not installed")
     different = differing(source, copied_to_clickhouse)
     assert not different, "\n".join(different)
