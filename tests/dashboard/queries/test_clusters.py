@@ -164,10 +164,10 @@ class _Fleet:
                 assert not is_asked_at_once(conn, scope)
                 assert _asked(conn, scope) == whole, text
 
-    def check_new_server(self) -> None:
+    def check_new_server(self, texts: Iterable[str]) -> None:
         """Hold what a server tells that has just started to what is counted at once."""
         url = self.engine.url.render_as_string(hide_password=False)
-        for text in ("", "since:20d until:3d", "since:10d tool:order"):
+        for text in texts:
             scope = Scope(self.project, parse(text), NOW)
             with write_transaction(self.engine) as conn:
                 whole = [ask(conn, scope) for ask in _PAGES]
@@ -279,6 +279,7 @@ def test_moments_of_days_are_those_of_the_whole_window(empty: Engine, seed: int)
 def test_what_is_stored_is_what_the_rows_say(empty: Engine, seed: int) -> None:
     """A server that starts tells what rows say, whatever came after the answers were stored."""
     fleet, is_long = _Fleet(empty, seed), seed > 1 or empty.dialect.name != "sqlite"
+    texts = ("", "since:20d until:3d", "since:10d tool:order")[: 3 if is_long else 2]
     fleet.send(40 if is_long else 25)
 
     def store() -> int:
@@ -287,16 +288,16 @@ def test_what_is_stored_is_what_the_rows_say(empty: Engine, seed: int) -> None:
     assert store() > 50
     if is_long:
         assert not store()
-        fleet.check_new_server()
+        fleet.check_new_server(texts)
     fleet.send(8)
     for n, ago in enumerate((2 * HOUR_US, 4 * DAY_US, 11 * DAY_US, 17 * DAY_US)):
         fleet.go_on(f"c{7 * n}", ago)
-    fleet.check_new_server()
+    fleet.check_new_server(texts)
     if is_long:
         assert store() > 50
-        fleet.check_new_server()
+        fleet.check_new_server(texts)
     prune(empty, max_calls=60, force=True, clock=lambda: NOW)
-    fleet.check_new_server()
+    fleet.check_new_server(texts if is_long else texts[:1])
 
 
 @pytest.mark.parametrize(
