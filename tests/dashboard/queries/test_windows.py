@@ -209,10 +209,10 @@ def _is_ranking(found: FixList, stored: Tables, asked: Scope) -> None:
     "text",
     [
         "",
-        "tool:http_request,search since:14d",
+        pytest.param("tool:http_request,search since:14d", marks=[pytest.mark.long]),
         pytest.param("code:wrong_type", marks=[pytest.mark.long]),
     ],
-    ["since:21d"],
+    ["tool:http_request,search since:14d"],
 )
 def test_fixes_are_those_of_the_naive_rules(
     conn: Connection, scope: Scope, stored: Tables, text: str
