@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,11 @@ from sqlalchemy import Engine
 from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import now_us
 from toolfault_collector.importers import import_paths
-from toolfault_collector.storage.database.engine import read_connection, write_transaction
+from toolfault_collector.storage.database.engine import (
+    open_engine,
+    read_connection,
+    write_transaction,
+)
 from toolfault_collector.storage.store import store_events
 from toolfault_dashboard import queries
 from toolfault_dashboard.queries import Scope
@@ -23,7 +29,7 @@ from toolfault_dashboard.search import parse
 SOURCES = ("tau_bench_airline", "agentrx_tau_retail", "claude_code_sessions")
 
 
-@pytest.fixture(params=SOURCES)
+@pytest.fixture(scope="module", params=SOURCES)
 def source(request: pytest.FixtureRequest, shared_data: Path) -> Path:
     """A folder of transcripts with its truth."""
     folder = shared_data / str(request.param)
@@ -32,14 +38,20 @@ def source(request: pytest.FixtureRequest, shared_data: Path) -> Path:
     return folder
 
 
-@pytest.fixture
-def imported(source: Path, sqlite_engine: Engine) -> tuple[Engine, Scope]:
-    """The folder, imported."""
-    with write_transaction(sqlite_engine) as conn:
+@pytest.fixture(scope="module")
+def imported(
+    source: Path, sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Engine, Scope]]:
+    """The folder, imported; nobody writes to it."""
+    path = tmp_path_factory.mktemp(source.name) / "toolfault.db"
+    shutil.copyfile(sqlite_template, path)
+    engine = open_engine(f"sqlite:///{path}")
+    with write_transaction(engine) as conn:
         project = ensure_project(conn, "real")
-    report = import_paths(sqlite_engine, project, [source])
+    report = import_paths(engine, project, [source])
     assert not report.errors
-    return sqlite_engine, Scope(project, parse(""), now_us())
+    yield engine, Scope(project, parse(""), now_us())
+    engine.dispose()
 
 
 def test_numbers_equal_the_truth(source: Path, imported: tuple[Engine, Scope]) -> None:
