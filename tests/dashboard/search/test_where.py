@@ -87,8 +87,8 @@ def test_sql_and_naive_reading_agree(
 
 @on_engines(
     "number",
-    [60, pytest.param(2_500, marks=pytest.mark.long)],
-    [60, pytest.param(2_500, marks=pytest.mark.long)],
+    [30, pytest.param(2_500, marks=pytest.mark.long)],
+    [30, pytest.param(2_500, marks=pytest.mark.long)],
 )
 def test_any_query_runs(number: int, conn: Connection, project: int) -> None:
     """No query that can be written is an SQL error, and each is read back from its own text."""
