@@ -40,14 +40,21 @@ def quiet_tools() -> Iterator[None]:
     logger.setLevel(level)
 
 
+@pytest.fixture(scope="module", params=["before", pytest.param("after", marks=pytest.mark.long)])
+def variant(request: pytest.FixtureRequest) -> str:
+    """One side of the recorded experiment."""
+    return str(request.param)
+
+
 @pytest.fixture(scope="module")
-def server(intercode: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
-    """A server that took both recordings through the SDK."""
+def server(
+    intercode: Path, variant: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[LiveServer]:
+    """A server that took the recording of a side through the SDK."""
     with live_server(tmp_path_factory.mktemp("intercode")) as running:
         toolfault.init(running.dsn(PROJECT), agent="intercode", environment="test")
         try:
-            for variant in VARIANTS:
-                replay(intercode / f"{variant}.json", variant)
+            replay(intercode / f"{variant}.json", variant)
         finally:
             toolfault.close()
         yield running
@@ -85,12 +92,6 @@ def replay(recording: Path, variant: str) -> None:
                 if calls % CALLS_PER_FLUSH == 0:
                     assert toolfault.flush(60), toolfault.stats()
     assert toolfault.flush(60), toolfault.stats()
-
-
-@pytest.fixture(params=VARIANTS)
-def variant(request: pytest.FixtureRequest) -> str:
-    """One side of the recorded experiment."""
-    return str(request.param)
 
 
 @pytest.fixture
