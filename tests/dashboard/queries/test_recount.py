@@ -193,7 +193,7 @@ def _interval(chains: list[dict[str, Any]]) -> tuple[float, float] | tuple[None,
     return interval.low, interval.high
 
 
-@on_engines("bucket,width,text", BUCKETS, [(*HOUR, ONE)])
+@on_engines("bucket,width,text", BUCKETS, [(*HOUR, ONE), (*DAY, ONE)])
 def test_over_time(
     conn: Connection, asked: Scope, stored: Tables, bucket: queries.Bucket, width: int
 ) -> None:
