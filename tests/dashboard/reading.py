@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from bs4 import BeautifulSoup, Tag
 
@@ -168,19 +168,29 @@ def _form(tag: Tag) -> Form:
     )  # fmt: skip
 
 
+@lru_cache(maxsize=8)
+def _parsed(html: str) -> Tag:
+    """*html* as a tree, which nobody changes: the same page is often read by tests in turn."""
+    soup = BeautifulSoup(html, "html.parser")
+    for each in soup.find_all("br"):
+        each.replace_with(" ")
+    return soup
+
+
 class Page:
-    """A page, or a part of one.
+    """A page, or a part of one. It is parsed when something of it is asked for.
 
     Args:
         html: What the server sent, or the part.
     """
 
     def __init__(self, html: str | Tag) -> None:
-        if isinstance(html, str):
-            html = BeautifulSoup(html, "html.parser")
-            for each in html.find_all("br"):
-                each.replace_with(" ")
-        self.tag = html
+        self._html = html
+
+    @cached_property
+    def tag(self) -> Tag:
+        """The page as a tree."""
+        return _parsed(self._html) if isinstance(self._html, str) else self._html
 
     @property
     def title(self) -> str:

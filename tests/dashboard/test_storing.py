@@ -39,11 +39,11 @@ from toolfault_dashboard.search import Pattern, parse
 from toolfault_dashboard.storing import Storing, wrong_answers
 
 Opened = Callable[[], Engine]
-_DAYS = 5
+_DAYS = 3
 
 
-def _overview(engine: Engine, query: str = "since:8d") -> tuple[Any, int]:
-    """The overview of eight days, and the statements over calls that it took."""
+def _overview(engine: Engine, query: str = "since:5d") -> tuple[Any, int]:
+    """The overview of five days, and the statements over calls that it took."""
     seen: list[str] = []
 
     def note(_conn: object, _cursor: object, statement: str, *_: object) -> None:
@@ -70,7 +70,7 @@ def _stored_once(filled_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) 
     shutil.copyfile(filled_sqlite, path)
     engine = open_engine(f"sqlite:///{path}")
     grow(engine, "generated")
-    assert Storing(engine, _DAYS, tools=2).store(NOW, lambda: False) > 50
+    assert Storing(engine, _DAYS, tools=2).store(NOW, lambda: False) > 30
     engine.dispose()
     return path
 
@@ -158,12 +158,12 @@ def _late(engine: Engine, days: int) -> int:
 
 def test_what_another_audience_was_told_does_not_come_back(opened: Opened) -> None:
     """Of answers that are remembered beside each other the one of today's rows is stored, once."""
-    engine, most = opened(), 4
-    asked: list[tuple[int, Audience]] = [(2, "user"), (2, "user"), (3, "llm"), (3, "llm")]
+    engine, most = opened(), 2
+    asked: list[tuple[int, Audience]] = [(1, "user"), (1, "user"), (2, "llm"), (2, "llm")]
     for days, audience in asked:
         project = _late(engine, days)
         with read_connection(engine) as conn:
-            scope = Scope(project, parse("since:14d"), NOW)
+            scope = Scope(project, parse("since:5d"), NOW)
             queries.overview(conn, replace(scope, audience=audience))
         Storing(engine, most, tools=0).store(NOW, lambda: False)
         assert Storing(engine, most, tools=0).store(NOW, lambda: False) == 0
@@ -192,13 +192,13 @@ def test_without_memory_nothing_is_stored_and_the_round_ends(
 def test_answers_that_are_true_no_more_or_old_go(restarted: Opened) -> None:
     """Also of a project of which nothing has to be asked any more."""
     engine = restarted()
-    assert Storing(restarted(), 4, tools=2).store(NOW, lambda: False) == 0
+    assert Storing(restarted(), 2, tools=2).store(NOW, lambda: False) == 0
     with read_connection(engine) as conn:
         oldest = conn.execute(select(func.min(stored_answer.c.starts_at))).scalar_one()
-    assert oldest >= NOW // DAY_US * DAY_US - 4 * DAY_US
+    assert oldest >= NOW // DAY_US * DAY_US - 2 * DAY_US
     with write_transaction(engine) as conn:  # as if it were a small one
         conn.execute(update(quarter_version).values(version=1))
-    assert Storing(restarted(), 4, tools=2).store(NOW, lambda: False) == 0
+    assert Storing(restarted(), 2, tools=2).store(NOW, lambda: False) == 0
     with read_connection(engine) as conn:
         left = conn.execute(select(stored_answer.c.version)).scalars().all()
     assert not any(left)  # of quarters in which nothing was

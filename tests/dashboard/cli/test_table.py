@@ -23,11 +23,12 @@ from toolfault_dashboard.search import parse
 UNTIL = "until:2026-11-18"
 
 
-@pytest.fixture
-def url(filled_sqlite: Path, tmp_path: Path) -> str:
-    """A copy of the generated history."""
-    shutil.copyfile(filled_sqlite, tmp_path / "toolfault.db")
-    return f"sqlite:///{tmp_path / 'toolfault.db'}"
+@pytest.fixture(scope="module")
+def url(filled_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A copy of the generated history, which is only read here."""
+    path = tmp_path_factory.mktemp("tables") / "toolfault.db"
+    shutil.copyfile(filled_sqlite, path)
+    return f"sqlite:///{path}"
 
 
 def _rows(url: str, name: TableName) -> list[dict[str, Any]]:

@@ -117,9 +117,12 @@ def open_browser(
         event.remove(engine, "before_cursor_execute", remember)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def engine(filled_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    """The generated history; pages add accounts to it and nothing else."""
+    """The generated history; pages add accounts to it and nothing else.
+
+    One for all modules of a worker: each new engine compiles every statement again.
+    """
     path = tmp_path_factory.mktemp("pages") / "toolfault.db"
     shutil.copyfile(filled_sqlite, path)
     engine = open_engine(f"sqlite:///{path}")
