@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.factories import failure
+from tests.starting import completed
 
 from toolfault_dashboard.cli.app import run
 
@@ -337,16 +338,15 @@ def test_an_import_of_what_is_no_transcript(
 
 def test_a_public_address_needs_an_account_or_a_word(url: str) -> None:
     """The refusal names both ways on, the help says the rule, and nothing says that it listens."""
-    serve = [sys.executable, "-c", "from toolfault_dashboard.cli import main; main()", "serve"]
-    public = [*serve, "--host", "0.0.0.0", "--port", "0", "--database-url", url]
-    done = subprocess.run(public, capture_output=True, text=True, timeout=60)
+    serve = ("-c", "from toolfault_dashboard.cli import main; main()", "serve")
+    done = completed(*serve, "--host", "0.0.0.0", "--port", "0", "--database-url", url)
     assert done.returncode == 1
     assert done.stdout == ""
     assert "toolfault sign-in-link" in done.stderr
     assert "--allow-public" in done.stderr
     assert '"listening"' not in done.stderr
 
-    told = subprocess.run([*serve, "--help"], capture_output=True, text=True, timeout=60).stdout
+    told = completed(*serve, "--help").stdout
     rule = " ".join(told.replace("│", " ").split())
     assert "refused as long as nobody has an account or an unused sign-in link" in rule
 
