@@ -158,12 +158,12 @@ def _late(engine: Engine, days: int) -> int:
 
 def test_what_another_audience_was_told_does_not_come_back(opened: Opened) -> None:
     """Of answers that are remembered beside each other the one of today's rows is stored, once."""
-    engine, most = opened(), 2
-    asked: list[tuple[int, Audience]] = [(1, "user"), (1, "user"), (2, "llm"), (2, "llm")]
+    engine, most = opened(), 4
+    asked: list[tuple[int, Audience]] = [(2, "user"), (2, "user"), (3, "llm"), (3, "llm")]
     for days, audience in asked:
         project = _late(engine, days)
         with read_connection(engine) as conn:
-            scope = Scope(project, parse("since:5d"), NOW)
+            scope = Scope(project, parse("since:14d"), NOW)
             queries.overview(conn, replace(scope, audience=audience))
         Storing(engine, most, tools=0).store(NOW, lambda: False)
         assert Storing(engine, most, tools=0).store(NOW, lambda: False) == 0
