@@ -10,6 +10,7 @@ import shutil
 import tempfile
 import warnings
 from collections.abc import Callable, Generator, Iterator
+from contextlib import nullcontext
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -20,12 +21,14 @@ import structlog
 from hypothesis import settings
 from psycopg import sql
 from sqlalchemy import Engine
+from tests.compiled import compiled_once
 from tests.running import RunningCollector
 
 from toolfault_collector.storage.database.engine import open_engine
 from toolfault_collector.storage.database.schema import prepare
 
 REPOSITORY = Path(__file__).resolve().parent.parent
+_READING = ("dashboard", "golden", "transcripts", "e2e")
 _databases = count(1)
 _modules = count()
 
@@ -99,6 +102,14 @@ def _frozen_heap() -> None:
         gc.collect()
         gc.freeze()
     gc.set_threshold(50_000, 50, 1_000)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _compiled_statements(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Compile what pages ask once; other tests look at what an engine of its own does."""
+    room = request.path.relative_to(REPOSITORY / "tests").parts[0]
+    with compiled_once() if room in _READING else nullcontext():
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -8,12 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 import psycopg
 import pytest
 from psycopg import sql
-from sqlalchemy import Connection, Engine, event, text
+from sqlalchemy import Connection, Engine, text
 from tests.dashboard.generated import NOW, fill
 from tests.dashboard.naive import Tables, load
 
@@ -23,42 +22,12 @@ from toolfault_collector.storage.database.engine import (
     read_connection,
     write_transaction,
 )
-from toolfault_collector.storage.database.statements import MOST_CHARACTERS, KeptStatements
 from toolfault_dashboard.queries import Scope
 from toolfault_dashboard.search import parse
 
 _copies = count(1)
 ENGINES = ["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)]
 Rows = Callable[[str], Tables]
-
-
-class _OfEveryEngine(KeptStatements):
-    """Statements that were compiled for one database and are used for all of its kind."""
-
-    def __getitem__(self, key: Any) -> Any:
-        return super().__getitem__((type(key[0]), *key[1:]))
-
-    def __setitem__(self, key: Any, statement: Any) -> None:
-        super().__setitem__((type(key[0]), *key[1:]), statement)
-
-
-_compiled = _OfEveryEngine(2 * MOST_CHARACTERS)
-
-
-def _share(conn: Connection) -> None:
-    if conn.dialect.name in ("sqlite", "postgresql"):
-        conn.execution_options(compiled_cache=_compiled)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _compiled_once() -> Iterator[None]:
-    """Compile a statement once: a server has one engine for years, tests here open hundreds.
-
-    With a cache for each engine a tenth of these tests' time went into compiling the same again.
-    """
-    event.listen(Engine, "engine_connect", _share)
-    yield
-    event.remove(Engine, "engine_connect", _share)
 
 
 def on_engines(

@@ -6,7 +6,6 @@ import pickle
 import shutil
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -27,13 +26,11 @@ from toolfault_collector.storage.database.engine import (
 from toolfault_collector.storage.store import store_events
 from toolfault_collector.storage.tables import quarter_version, stored_answer
 from toolfault_dashboard import queries
-from toolfault_dashboard.queries import Audience, Scope
+from toolfault_dashboard.queries import Scope
 from toolfault_dashboard.queries.comparisons.detected import detected_changes
 from toolfault_dashboard.queries.counting.parts import (
     cut,
     keep_at_most,
-    version_of,
-    versions_of_quarters,
 )
 from toolfault_dashboard.search import Pattern, parse
 from toolfault_dashboard.storing import Storing, wrong_answers
@@ -154,25 +151,6 @@ def _late(engine: Engine, days: int) -> int:
         receipt = store_events(conn, project, [event], received_at=NOW, time_policy="import")
     assert receipt.accepted == 1, receipt.rejected
     return project
-
-
-def test_what_another_audience_was_told_does_not_come_back(opened: Opened) -> None:
-    """Of answers that are remembered beside each other the one of today's rows is stored, once."""
-    engine, most = opened(), 4
-    asked: list[tuple[int, Audience]] = [(2, "user"), (2, "user"), (3, "llm"), (3, "llm")]
-    for days, audience in asked:
-        project = _late(engine, days)
-        with read_connection(engine) as conn:
-            scope = Scope(project, parse("since:14d"), NOW)
-            queries.overview(conn, replace(scope, audience=audience))
-        Storing(engine, most, tools=0).store(NOW, lambda: False)
-        assert Storing(engine, most, tools=0).store(NOW, lambda: False) == 0
-        with read_connection(engine) as conn:
-            versions = versions_of_quarters(conn, project)
-            stored = conn.execute(select(stored_answer)).all()
-        assert stored
-        for each in stored:
-            assert each.version == version_of(versions, each.starts_at, each.ends_at)
 
 
 def test_without_memory_nothing_is_stored_and_the_round_ends(
