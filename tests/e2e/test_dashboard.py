@@ -38,7 +38,7 @@ PAGES = (
     "/experiment?name=b&days=1",
 )
 # Between them they have every colour of the themes.
-COLOURFUL = ("/", "/failures?group=kind", "/codes", "/fix-next", COMPARED, "/settings", "/help")
+COLOURFUL = ("/", "/failures?group=kind", "/codes", COMPARED, "/settings")
 WIDE: ViewportSize = {"width": 1280, "height": 720}
 PHONE: ViewportSize = {"width": 390, "height": 844}
 EVERYWHERE = pytest.mark.parametrize(

@@ -121,8 +121,8 @@ AREAS = [
     ("ingest opentelemetry health", "ingest"),
     ("lists figures comparisons exports", "read"),
 ]
-# A list, a detail, a table, a comparison and a file; the long run explores all the others as well.
-READING = "list_failures get_chain get_frequencies get_failures_over_time compare export"
+# A list, a detail, a comparison and a file; the long run explores all the others as well.
+READING = "list_failures get_chain compare export"
 
 
 def _tagged(tags: str) -> list[str]:
