@@ -6,6 +6,7 @@ stores them asks for what the pages ask, once for each day and each quarter of a
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import fields, is_dataclass, replace
@@ -67,6 +68,12 @@ def _wordings(conn: Connection, scope: Scope) -> list[Wording]:
     return sorted(wordings(conn, scope))
 
 
+def _facets(conn: Connection, scope: Scope) -> list[Any]:
+    """Return all values of a list of failures, and those of releases, which Compare proposes."""
+    releases = queries.values_of(conn, scope, "release", limit=1)
+    return [queries.facets(conn, scope, most=sys.maxsize), releases]
+
+
 def _by_model(conn: Connection, scope: Scope) -> Any:
     return breakdown(conn, scope, "model")
 
@@ -89,7 +96,9 @@ _OF_QUARTERS: Final[tuple[_Ask, ...]] = (
     queries.round_trips,
     queries.repeated_executions,
     queries.phantom_arguments,
+    queries.conversation_rungs,
     _codes_and_fields,
+    _facets,
     _wordings,
     _fixes,
 )

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, delete, event, func, insert, select, update
+from sqlalchemy import Connection, Engine, delete, event, func, insert, select, update
 from tests.dashboard.conftest import grow, opening
 from tests.dashboard.generated import NOW
 from tests.factories import failure
@@ -39,8 +39,12 @@ Opened = Callable[[], Engine]
 _DAYS = 3
 
 
-def _overview(engine: Engine, query: str = "since:5d") -> tuple[Any, int]:
-    """The overview of five days, and the statements over calls that it took."""
+def _asked(
+    engine: Engine,
+    query: str = "since:5d",
+    ask: Callable[[Connection, Scope], object] = queries.overview,
+) -> tuple[Any, int]:
+    """What *ask* finds, of five days, and the statements over calls that it took."""
     seen: list[str] = []
 
     def note(_conn: object, _cursor: object, statement: str, *_: object) -> None:
@@ -51,7 +55,7 @@ def _overview(engine: Engine, query: str = "since:5d") -> tuple[Any, int]:
         project = queries.project_by_name(conn, "generated")
         assert project is not None
         event.listen(engine, "before_cursor_execute", note)
-        found = queries.overview(conn, Scope(project.id, parse(query), NOW))
+        found = ask(conn, Scope(project.id, parse(query), NOW))
         event.remove(engine, "before_cursor_execute", note)
     return found, len(seen)
 
@@ -83,26 +87,39 @@ def restarted(_stored_once: Path, tmp_path: Path) -> Iterator[Opened]:
 
 def test_a_server_that_starts_counts_fewer_days(opened: Opened, restarted: Opened) -> None:
     """After a start the days that are stored are not counted again, nor stored again."""
-    told, cold = _overview(opened())
-    again, statements = _overview(restarted())
+    told, cold = _asked(opened())
+    again, statements = _asked(restarted())
     assert again == told
     assert statements < 0.7 * cold
     assert Storing(restarted(), _DAYS, tools=2).store(NOW, lambda: False) == 0
 
 
+def _facets(conn: Connection, scope: Scope) -> object:
+    return queries.facets(conn, scope), queries.values_of(conn, scope, "release", limit=9)
+
+
+@pytest.mark.parametrize("ask", [_facets, queries.conversation_rungs])
+def test_lists_and_rungs_count_fewer_days_as_well(
+    opened: Opened, restarted: Opened, ask: Callable[[Connection, Scope], object]
+) -> None:
+    """After a start values beside a list, and rungs of conversations, are known of stored days."""
+    told, cold = _asked(opened(), ask=ask)
+    again, statements = _asked(restarted(), ask=ask)
+    assert again == told
+    assert statements < 0.7 * cold
+
+
 def test_pages_of_tools_count_fewer_days_as_well(opened: Opened, restarted: Opened) -> None:
     """After a start stored days of a tool are not counted again, and no other tool gets them."""
-    tools = [
-        f"tool:{Pattern((tool,))}" for tool in _overview(opened(), "since:14d")[0].summary.tools
-    ]
-    told = {tool: _overview(opened(), f"since:14d {tool}") for tool in tools[:3]}
+    tools = [f"tool:{Pattern((tool,))}" for tool in _asked(opened(), "since:14d")[0].summary.tools]
+    told = {tool: _asked(opened(), f"since:14d {tool}") for tool in tools[:3]}
     for tool, (found, cold) in told.items():
-        again, statements = _overview(restarted(), f"{tool} since:14d")
+        again, statements = _asked(restarted(), f"{tool} since:14d")
         assert again == found
         assert (statements < cold) == (tool in tools[:2])
     assert len({found.summary.failures for found, _ in told.values()}) > 1
     others = f"-{tools[0]} since:14d"
-    assert _overview(restarted(), others) == _overview(opened(), others)
+    assert _asked(restarted(), others) == _asked(opened(), others)
 
 
 def test_a_server_that_stops_stores_no_more(opened: Opened) -> None:
@@ -119,11 +136,11 @@ class _Harmful:
 def test_an_answer_that_holds_more_than_counts_is_counted_anew(restarted: Opened) -> None:
     """Nothing that a stored answer names is run; what cannot be read is counted from the rows."""
     engine = restarted()
-    told, few = _overview(restarted())
+    told, few = _asked(restarted())
     for packed in (zlib.compress(pickle.dumps(_Harmful())), b"broken", zlib.compress(b"broken")):
         with write_transaction(engine) as conn:
             conn.execute(update(stored_answer).values(answer=packed))
-        again, many = _overview(restarted())
+        again, many = _asked(restarted())
         assert again == told
         assert many > few
 
@@ -132,10 +149,10 @@ def test_answers_of_other_code_are_forgotten(restarted: Opened) -> None:
     """What yesterday's code counted is counted anew, and its answers go."""
     engine = restarted()
     stored = _stored(engine)
-    told, few = _overview(restarted())
+    told, few = _asked(restarted())
     with write_transaction(engine) as conn:
         conn.execute(update(stored_answer).values(counted_by="yesterday"))
-    again, many = _overview(restarted())
+    again, many = _asked(restarted())
     assert again == told
     assert many > few
     assert (

@@ -69,7 +69,7 @@ class ConversationRungs:
 
 def conversation_rungs(conn: Connection, scope: Scope) -> ConversationRungs:
     """Count the failures of *scope* by what named their conversation and by framework."""
-    groups = _together(in_parts(conn, scope, _of_rows, together=_together))
+    groups = _together(in_parts(conn, scope, _of_rows, together=_together, stored=True))
     rows = [_row(*group, failures) for group, failures in groups]
     rows.sort(key=lambda row: (-row.failures, row.rung, row.framework, row.side, row.because))
     return ConversationRungs(

@@ -185,7 +185,10 @@ def _counted(
         yield from _where(conn, begin.same, begin.of_same(), keys)
         scope = begin.later
     outcomes = "chain" in keys
-    for part in in_parts(conn, scope, _of_rows, keys, outcomes=outcomes, together=_together):
+    parts = in_parts(
+        conn, scope, _of_rows, keys, outcomes=outcomes, together=_together, stored=True
+    )
+    for part in parts:
         yield from part
 
 
