@@ -236,6 +236,34 @@ BREAKS: Final = (
         found_by=("tests/collector/test_recount.py::test_damage_is_found_and_repaired[sqlite]",),
     ),
     Break(
+        name="compare-times-without-times",
+        promise="A comparison of times takes calls without a time for calls of the day they came.",
+        file="dashboard/toolfault_dashboard/queries/comparisons/effects.py",
+        old="""own.has("since", "until") and not own.has("time")""",
+        new="False",
+        found_by=(
+            "tests/dashboard/queries/test_insights.py::test_sides_that_name_a_time_are_of_calls_that_have_one[sqlite]",
+        ),
+    ),
+    Break(
+        name="timeline-of-ends",
+        promise="Calls that stand in the order of their starts have the time of their end.",
+        file="dashboard/toolfault_dashboard/pages/chains/steps.py",
+        old="return call.occurred_at - round((call.duration_ms or 0.0) * 1_000)",
+        new="return call.occurred_at",
+        found_by=(
+            "tests/dashboard/pages/test_figures.py::test_calls_of_a_conversation_have_the_time_of_their_start",
+        ),
+    ),
+    Break(
+        name="empty-project-has-no-failure",
+        promise="A project that no call has reached says that nothing has failed.",
+        file="dashboard/toolfault_dashboard/pages/shared/ask.py",
+        old="return self.project is None or not written(self.conn, self.project.id)",
+        new="return False",
+        found_by=("tests/dashboard/pages/test_looks.py::test_a_project_without_data_says_so",),
+    ),
+    Break(
         name="mcp-request-of-another-tool-lost",
         promise="What a tool requests of a server is reported by neither side.",
         file="sdk/toolfault/integrations/mcp/client.py",
