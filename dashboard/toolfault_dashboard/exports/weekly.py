@@ -118,13 +118,13 @@ def _parts(week: Week, linked: _Links) -> list[_Part]:
             "Fix next"
             if week.fixes_of is None
             else f"Fix next, of the newest {week.fixes_of} failures",
-            ("what to do", "number", "saved per week", "spent per week", "failures", "also under"),
+            ("what to do", "number", "calls saved", "calls spent", "failures", "also under"),
             [
                 (
                     _to_do(row),
                     row.number,
-                    _per_week(row, "saved"),
-                    _per_week(row, "cost"),
+                    _calls(row, "saved"),
+                    _calls(row, "cost"),
                     row.failures,
                     _also(row),
                 )
@@ -215,10 +215,16 @@ def _frequencies(title: str, name: str, rows: Sequence[FrequencyRow], linked: _L
     )
 
 
-def _per_week(row: FixRow, what: str) -> str:
-    names = (f"{what}_per_week{end}" for end in ("", "_low", "_high"))
-    per_week, low, high = (getattr(row, name) for name in names)
-    return "–" if per_week is None else f"{per_week:.1f} ({low:.1f} to {high:.1f})"
+def _calls(row: FixRow, what: str) -> str:
+    """Say how many calls these are this week, and a week where its data are of a day or more."""
+    names = (what, *(f"{what}_per_week{end}" for end in ("", "_low", "_high")))
+    calls, per_week, low, high = (getattr(row, name) for name in names)
+    if calls is None:
+        return "–"
+    number = f"{round(calls):,}"
+    if per_week is None:
+        return number
+    return f"{number}; {per_week:.1f} a week ({low:.1f} to {high:.1f})"
 
 
 def _day(at: int) -> str:

@@ -9,10 +9,18 @@ import re
 from pathlib import Path
 
 import pytest
+from sqlalchemy import Engine
 from tests.dashboard.generated import NOW
+from tests.factories import failure, success
 
-from toolfault_collector.clock import DAY_US, format_time
-from toolfault_collector.storage.database.engine import open_engine, read_connection
+from toolfault_collector.admin.projects import ensure_project
+from toolfault_collector.clock import DAY_US, MINUTE_US, SECOND_US, format_time, now_us
+from toolfault_collector.storage.database.engine import (
+    open_engine,
+    read_connection,
+    write_transaction,
+)
+from toolfault_collector.storage.store import store_events
 from toolfault_dashboard import queries
 from toolfault_dashboard.cli.app import run
 from toolfault_dashboard.exports.weekly import weekly_report
@@ -55,18 +63,30 @@ def test_weekly(url: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> 
         assert project is not None
         week = queries.weekly(conn, Scope(project.id, parse(""), NOW))
     expected = weekly_report(week, "generated", "csv")
-    # Savings a week are counted up to the moment of the command.
-    assert [row["value"] for row in rows if "per week" not in row["column"]] == [
-        row["value"]
-        for row in csv.DictReader(io.StringIO(expected, newline=""))
-        if "per week" not in row["column"]
-    ]
+    assert rows == list(csv.DictReader(io.StringIO(expected, newline="")))
     target = tmp_path / "week.html"
     code, out, _ = _run(capfd, *arguments, "--format", "html", "-o", str(target))
     assert (code, out) == (0, "")
     assert target.read_text(encoding="utf-8").startswith("<!doctype html>")
     assert _run(capfd, *arguments, "--format", "pdf")[0] == 2
     assert _run(capfd, *arguments, "--until", "soon")[0] == 2
+
+
+def test_a_week_of_minutes_says_what_its_problems_cost(empty_sqlite: Engine) -> None:
+    """Calls spent this week are known from the first minute, calls a week only after a day."""
+    now = now_us()
+    calls = [
+        make("book", session_id=f"c{talk}", at=now - MINUTE_US + place * SECOND_US)
+        for talk in range(3)
+        for place, make in enumerate((failure, failure, success))
+    ]
+    with write_transaction(empty_sqlite) as conn:
+        project = ensure_project(conn, "young")
+        store_events(conn, project, calls, received_at=now)
+    with read_connection(empty_sqlite) as conn:
+        week = queries.weekly(conn, Scope(project, parse(""), now))
+    (line,) = re.findall("^.*no known remedy.*$", weekly_report(week, "young", "markdown"), re.M)
+    assert [each.strip() for each in line.split("|")[3:6]] == ["–", "6", "6"]
 
 
 def test_a_week_without_data_says_where_the_data_is(
