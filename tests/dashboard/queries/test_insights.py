@@ -162,6 +162,9 @@ def test_sides_that_name_a_time_are_of_calls_that_have_one(
     timed = [row for row in failures if row["time_source"] != "none"]
     assert found.before.failures + found.after.failures == len(timed)
     assert found.excluded_untimed == len(failures) - len(timed) > 0
+    some = queries.side(scope, "tool:http_request until:7d")
+    again = queries.comparison(conn, some, after).effect
+    assert again.excluded_untimed == found.excluded_untimed  # those of a tool are among all
     without = queries.side(scope, "time:none since:30d")
     found = queries.comparison(conn, before, without).effect
     assert found.after.failures == len(stored.failures(parse("time:none since:30d"), NOW)) > 0

@@ -142,12 +142,7 @@ def comparison(
     )
     arms = None if equal_mix else as_trial(left, right, confidence=confidence)
     overlap = _calls_of_both(conn, before, after)
-    timed = {
-        replace(each, query=each.query.without("time", "since", "until"))
-        for each in (before, after)
-        if TIMED in each.query.clauses
-    }
-    found = replace(found, excluded_untimed=sum(_untimed(conn, each) for each in timed))
+    found = replace(found, excluded_untimed=_untimed_of_either(conn, before, after))
     return Comparison(found, codes, control=None, trial=arms, overlap=overlap)
 
 
@@ -305,6 +300,17 @@ def _in_time(scope: Scope, change: ChangeRow, window: int | None) -> tuple[Scope
         replace(scope, query=scope.query.and_(Query(tuple(before)))),
         replace(scope, query=scope.query.and_(Query(tuple(after)))),
     )
+
+
+def _untimed_of_either(conn: Connection, before: Scope, after: Scope) -> int:
+    """Return how many failures without a time a side would have if it named no time, each once."""
+    sides = [
+        replace(each, query=each.query.without("time", "since", "until"))
+        for each in (before, after)
+        if TIMED in each.query.clauses
+    ]
+    both = [replace(sides[0], query=sides[0].query.and_(sides[1].query))] if len(sides) > 1 else []
+    return sum(_untimed(conn, each) for each in sides) - sum(_untimed(conn, each) for each in both)
 
 
 def _untimed(conn: Connection, before: Scope) -> int:
