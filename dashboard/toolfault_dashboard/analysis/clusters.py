@@ -10,7 +10,7 @@ where f is what is counted in a conversation and n the number of its calls.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from toolfault_dashboard.analysis.comparisons.columns import CodeColumns, Columns, Floats
@@ -119,31 +119,26 @@ def call_moments(
         by_tool: Whether to tell tools apart.
     """
     import numpy as np
-    import pandas as pd
 
-    if not len(cells):
-        return [{} for _ in pairs]
+    from toolfault_dashboard.analysis.comparisons.columns import added
+
     places: dict[str, int] = {}
     own = [places.setdefault(tool if by_tool else "", len(places)) for tool, *_ in cells.strata]
-    keys = [np.asarray(own, dtype=np.int64)[cells.stratum], cells.conversation]
-    frame = pd.DataFrame({2 * at + end: column for at, pair in enumerate(pairs)
-                          for end, column in enumerate(pair)})  # fmt: skip
-    talks = frame.groupby(keys, sort=False).sum()
-    sums: dict[tuple[int, int], Any] = {}
-    for at in range(len(pairs)):
-        f, n = (talks[2 * at + end].to_numpy() for end in (0, 1))
-        for number, each in enumerate(((f != 0) | (n != 0), f * f, f * n, n * n)):
-            sums[at, number] = each.astype(np.float64)
-    by_name = pd.DataFrame(sums).groupby(talks.index.get_level_values(0)).sum()
-    names, rows = list(places), by_name.to_numpy().reshape(len(by_name), len(pairs), 4)
-    return [
-        {
-            names[place]: Moments(int(count), *rest)
-            for place, (count, *rest) in zip(by_name.index, rows[:, at].tolist(), strict=True)
+    width = max(1, cells.conversations)
+    keys = np.asarray(own, dtype=np.int64)[cells.stratum] * width + cells.conversation
+    talks, talk = np.unique(keys, return_inverse=True)
+    group, names = talks // width, list(places)
+    found: list[dict[str, Moments]] = []
+    for pair in pairs:
+        f, n = (added(talk, each, len(talks)) for each in pair)
+        squares = ((f != 0) | (n != 0), f * f, f * n, n * n)
+        sums = zip(*(added(group, each, len(names)).tolist() for each in squares), strict=True)
+        found.append({
+            name: Moments(int(count), *rest)
+            for name, (count, *rest) in zip(names, sums, strict=True)
             if count
-        }
-        for at in range(len(pairs))
-    ]
+        })  # fmt: skip
+    return found
 
 
 def code_moments(codes: CodeColumns, cells: Columns) -> dict[str, Moments]:

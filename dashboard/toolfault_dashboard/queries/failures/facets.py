@@ -24,6 +24,7 @@ from toolfault_dashboard.queries.counting.parts import in_parts, is_asked_at_onc
 from toolfault_dashboard.queries.counting.together import Question, ask_together
 from toolfault_dashboard.queries.failures.codes import failures_by_issue_code, of_other_issues
 from toolfault_dashboard.queries.failures.failures import count_failures
+from toolfault_dashboard.queries.failures.found import is_of_index
 from toolfault_dashboard.queries.failures.newest import newest
 from toolfault_dashboard.queries.rows import Facet, Facets, FacetValue
 from toolfault_dashboard.queries.scope import Scope
@@ -152,7 +153,9 @@ def _values(
         elif key in _JOINED:
             together[scope, key].append(key)
         else:
-            together[scope, "indexed" if key in _INDEXED else "rows"].append(key)
+            # Where rows are read to find failures, they are read once for all columns.
+            is_indexed = key in _INDEXED and is_of_index(scope)
+            together[scope, "indexed" if is_indexed else "rows"].append(key)
     at_once = {
         at: keys
         for at, keys in together.items()

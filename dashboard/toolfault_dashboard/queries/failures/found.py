@@ -18,7 +18,7 @@ from toolfault_dashboard.queries.counting.once import once
 from toolfault_dashboard.queries.counting.parts import in_parts
 from toolfault_dashboard.queries.scope import Scope
 
-__all__ = ["FEW", "Found", "found"]
+__all__ = ["FEW", "Found", "found", "is_of_index"]
 
 FEW: Final = 200
 """Failures of a scope up to which it is remembered which they are."""
@@ -26,7 +26,12 @@ FEW: Final = 200
 _OF_INDEX: Final = frozenset(
     {"since", "until", "tool", "own_code", "category", "audience", "detection", "time"}
 )
-"""Keys that the index of failures answers: reading it twice costs less than noting rows."""
+"""Keys that the index of failures answers: reading it twice costs less than reading rows."""
+
+
+def is_of_index(scope: Scope) -> bool:
+    """Say whether the index of failures tells which are in the scope, without a look at a row."""
+    return {clause.key for clause in scope.query.clauses} <= _OF_INDEX
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +54,7 @@ def found(conn: Connection, scope: Scope) -> Found:
 
 def _found(conn: Connection, scope: Scope) -> tuple[int, ...]:
     """Return the number of failures and, if they are few, their row numbers behind it."""
-    if {clause.key for clause in scope.query.clauses} <= _OF_INDEX:
+    if is_of_index(scope):
         counted = select(func.count()).select_from(tool_call).where(failures_of(scope))
         return (conn.execute(counted).scalar_one(),)
     rows = func.aggregate_strings(cast(tool_call.c.id, String), ",")
