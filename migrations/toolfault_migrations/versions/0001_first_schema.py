@@ -252,7 +252,10 @@ def _make_conversations() -> None:
         Column("time_source", String(8), nullable=False, server_default="client"),
         Column("rung", String(16), nullable=False, server_default="none"),
         Column("received_at", BigInteger, nullable=False, server_default="0"),
-        Index(None, "project_id", "last_at", "ended_at"),
+        Index(
+            "ix_conversation_last",
+            *("project_id", "last_at", "ended_at", "first_at", "ends", "rung"),
+        ),
         Index(None, "project_id", "received_at"),
         Index(
             "ix_conversation_overnight",

@@ -79,7 +79,11 @@ conversation = Table(
     # What named it, to the sender of any call the best (`protocol.ladder`); none without a call.
     Column("rung", String(16), nullable=False, server_default="none"),
     Column("received_at", BigInteger, nullable=False, server_default="0"),
-    Index(None, "project_id", "last_at", "ended_at"),
+    # Conversations of a window are counted without a look at the rest of a row, its JSON.
+    Index(
+        "ix_conversation_last",
+        *("project_id", "last_at", "ended_at", "first_at", "ends", "rung"),
+    ),
     Index(None, "project_id", "received_at"),  # for retention
     Index(
         "ix_conversation_overnight",
