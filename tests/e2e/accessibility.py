@@ -10,7 +10,7 @@ from typing import Any, Final
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page
 
-__all__ = ["all_violations", "off_colours", "violations"]
+__all__ = ["all_violations", "bring_axe", "off_colours", "violations"]
 
 _AXE: Final = Axe()
 _OF_COLOURS: Final = ("color-contrast", "link-in-text-block")
@@ -33,6 +33,14 @@ _LOOKS: Final = """() => {
   }
   return [...found.values()];
 }"""
+
+
+def bring_axe(page: Page) -> None:
+    """Let every address that *page* goes to have axe: half a megabyte is sent once, not for each.
+
+    For a window of one test alone.
+    """
+    page.add_init_script(_AXE.axe_script)
 
 
 def violations(page: Page) -> list[str]:

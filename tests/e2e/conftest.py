@@ -218,15 +218,14 @@ def demo_database(
     tmp_path_factory: pytest.TempPathFactory,
     last_monday: float,
 ) -> Path:
-    """Two weeks of the demo that end now, in ``demo``, and with last Monday, in ``planted``.
+    """Two weeks of the demo that end with last Monday, in ``demo``; nobody may write to this file.
 
-    The second is made of the same calls on every day of the week. Nobody may write to this file.
+    So it is made of the same calls on every day of the week.
     """
 
     def make(path: Path) -> None:
         with live_server(tmp_path_factory.mktemp("demo")) as server:
-            lived_through(dsn_of(server, "demo"), days=14)
-            lived_through(dsn_of(server, "planted"), days=14, until=last_monday)
+            lived_through(dsn_of(server, "demo"), days=14, until=last_monday)
         shutil.copyfile(server.cwd / "toolfault.db", path)
 
     return made_once("demo.db", make)

@@ -1,4 +1,8 @@
-"""Making an alert in a browser: from a tool to a rule, with its preview, on both engines."""
+"""Making an alert in a browser: from a tool to a rule, with its preview.
+
+The forms are sent in process (``tests/dashboard/pages/test_alerts.py``), and what fires is sent in
+``tests/dashboard/alerts``: the journeys of people through both are in the long run.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, ViewportSize, expect
 from tests.dashboard.alerts.conftest import Office
-from tests.e2e.accessibility import all_violations
+from tests.e2e.accessibility import off_colours, violations
 from tests.e2e.browsing import Reader, Visit, chips, cookies_of, downloaded, rows_of, said
 from tests.e2e.conftest import EACH_WAY
 from tests.factories import failure
@@ -34,7 +38,7 @@ BEYOND = """() => [innerWidth, document.documentElement.scrollWidth - innerWidth
 
 def _fits(page: Page) -> list[str]:
     """The rules of axe that the page breaks; whether it, or a cell of it, is too narrow."""
-    broken = all_violations(page)
+    broken = [*violations(page), *off_colours(page)]
     for size in (PHONE, WIDE):
         page.set_viewport_size(size)
         width, pixels, *cells = page.evaluate(BEYOND)
@@ -43,19 +47,11 @@ def _fits(page: Page) -> list[str]:
     return broken
 
 
-@pytest.mark.parametrize(
-    "reader",
-    [
-        "script",
-        "no-script",
-        pytest.param("postgresql", marks=[pytest.mark.long, pytest.mark.postgres]),
-    ],
-    indirect=True,
-)
 def test_tell_me_when_this_tool_breaks(reader: Visit, request: pytest.FixtureRequest) -> None:
     """From the page of a tool: the form knows it, previews another condition, and is saved."""
     scripted = request.node.callspec.params["reader"] != "no-script"
-    page = reader.go("/tool?name=search")
+    own, _ = reader.project(failure("search"), failure("search", code="not_found"))
+    page = reader.go("/tool?name=search", own)
     page.get_by_role("link", name="Alert me about this").click()
     expect(page.get_by_label("Only calls that match")).to_have_value("tool:search")
     expect(page.get_by_role("region", name="Preview")).to_contain_text("It would")
@@ -78,6 +74,7 @@ def test_tell_me_when_this_tool_breaks(reader: Visit, request: pytest.FixtureReq
     expect(page.get_by_role("status")).to_contain_text("The rule is removed")
 
 
+@pytest.mark.long
 def test_a_channel_is_added_tested_and_removed(scripted: Visit) -> None:
     """Its address is asked for and never shown; a private one is refused with what to do.
 
@@ -109,6 +106,7 @@ def test_a_channel_is_added_tested_and_removed(scripted: Visit) -> None:
     expect(page.get_by_role("status")).to_contain_text("The channel is removed")
 
 
+@pytest.mark.long
 def test_a_rule_is_written_changed_and_snoozed(reader: Visit) -> None:
     """Every field of the form is kept and shown again; a snooze is chosen and ended."""
     own, _ = reader.project(failure("search"))
@@ -154,6 +152,7 @@ def test_a_rule_is_written_changed_and_snoozed(reader: Visit) -> None:
     chips(page, "tool:search", "-code:timeout")
 
 
+@pytest.mark.long
 def test_a_digest_is_asked_for(reader: Visit) -> None:
     """It has a rhythm in place of a threshold, and is listed with what it sends and how often."""
     own, _ = reader.project(failure("search"))
@@ -185,6 +184,7 @@ def there(office: Office, chromium: Browser, script: bool) -> Iterator[Reader]:
     assert reader.complaints == []
 
 
+@pytest.mark.long
 @EACH_WAY
 def test_what_fires_arrives_signed_and_is_listed(
     there: Reader,

@@ -97,6 +97,7 @@ def test_a_time_range_is_typed(reader: Visit):
     expect(argument).to_have_attribute("aria-current", "true")
 
 
+@pytest.mark.long
 def test_a_page_loads_itself_again(scripted: Visit):
     """The chosen interval stands in the address, is marked, and is taken back by a click."""
     page = scripted.go("/failures")
@@ -109,6 +110,7 @@ def test_a_page_loads_itself_again(scripted: Visit):
     page.wait_for_url(lambda url: "refresh" not in url)
 
 
+@pytest.mark.long
 def test_columns_are_chosen_and_kept(reader: Visit):
     """Ticked columns appear, stand in the address, and stay while the list is filtered."""
     page = reader.go("/failures")
@@ -125,6 +127,7 @@ def test_columns_are_chosen_and_kept(reader: Visit):
     expect(heads).to_have_text(titles)
 
 
+@pytest.mark.long
 def test_failures_are_looked_at_by_kind(reader: Visit):
     """One click groups them, one sorts the groups, one opens as many failures as a group has."""
     page = reader.go("/failures")
@@ -142,6 +145,7 @@ def test_failures_are_looked_at_by_kind(reader: Visit):
     assert said(page) == many
 
 
+@pytest.mark.long
 def test_what_the_model_was_told_is_compared_along_a_chain(reader: Visit):
     """One click marks what is new in each text against the failure before it, one takes it away."""
     calls = [failure("retry", field=name) for name in ("port", "url", "path")]
@@ -155,6 +159,7 @@ def test_what_the_model_was_told_is_compared_along_a_chain(reader: Visit):
     expect(new).to_have_count(0)
 
 
+@pytest.mark.long
 def test_two_queries_are_compared(reader: Visit):
     """Two texts give a verdict, metrics and codes; a mistake is named with its column."""
     page = reader.go("/compare")
@@ -174,6 +179,7 @@ def test_two_queries_are_compared(reader: Visit):
     assert page.get_by_label("Before", exact=True).input_value() != "tool:search"
 
 
+@pytest.mark.long
 def test_an_experiment_is_looked_at_as_a_whole_and_day_by_day(reader: Visit):
     """From the list to the trial: arms, effects, days, another metric, and away with the days."""
     page = reader.go("/experiments")
@@ -213,9 +219,10 @@ def test_a_table_is_downloaded_in_each_format(scripted: Visit, tmp_path: Path, s
 
 def test_the_weekly_report_is_one_click(scripted: Visit):
     """One click opens a page that has its own style, which the content policy allows."""
-    page = scripted.go("/")
+    own, _ = scripted.project(failure())
+    page = scripted.go("/", own)
     page.get_by_role("link", name="Weekly report").click()
-    heading = page.get_by_role("heading", name=re.compile("^Tool-call failures of generated"))
+    heading = page.get_by_role("heading", name=re.compile(f"^Tool-call failures of {own}"))
     expect(heading).to_be_visible()
     figures = page.get_by_role("caption").first
     assert figures.evaluate("each => getComputedStyle(each).fontWeight") == "600"
@@ -246,6 +253,7 @@ def test_what_a_failure_holds_is_copied(own_window: Callable[..., Visit]):
         assert [each for each in copied if each.startswith(start)], start
 
 
+@pytest.mark.long
 def test_a_view_is_saved_shared_and_deleted(reader: Visit):
     """A filtered page is saved under a name, found among the views, opened and deleted."""
     own, _ = reader.project(failure(code="timeout"))
@@ -263,6 +271,7 @@ def test_a_view_is_saved_shared_and_deleted(reader: Visit):
     expect(page.get_by_role("link", name="Timeouts", exact=True)).to_have_count(0)
 
 
+@pytest.mark.long
 def test_settings_make_and_revoke_a_key_and_write_it_down(reader: Visit):
     """A key is shown once, can be revoked, and both are listed with who did it."""
     own, _ = reader.project(failure())
@@ -281,6 +290,7 @@ def test_settings_make_and_revoke_a_key_and_write_it_down(reader: Visit):
     expect(acts.nth(0)).to_contain_text("admin")
 
 
+@pytest.mark.long
 def test_retention_and_prices_are_kept_and_mistakes_named(reader: Visit):
     """The form keeps what was typed, refuses what is no price, and an empty field takes it back."""
     own, _ = reader.project(failure())
@@ -321,6 +331,7 @@ def test_times_are_in_the_zone_of_the_reader_and_in_utc_where_wanted(
     expect(time).to_have_text(re.compile("^10 Nov( 2026)?, 21:00$"))
 
 
+@pytest.mark.long
 def test_a_near_miss_is_added_to_fix_next_and_removed(reader: Visit):
     """One click on the failure, one on the list; the list says who added it."""
     issue = {"field": "url", "code": "wrong_type", "message": "no", "near_miss": ["strip"]}
@@ -343,6 +354,7 @@ def test_a_near_miss_is_added_to_fix_next_and_removed(reader: Visit):
     expect(added).to_have_count(0)
 
 
+@pytest.mark.long
 def test_what_a_tool_ignores_and_repeats_is_downloaded(reader: Visit):
     """The files of phantom arguments and repeated executions have the rows of their tables."""
     page = reader.go("/tool?name=http_request")
@@ -366,6 +378,7 @@ def test_what_a_tool_ignores_and_repeats_is_downloaded(reader: Visit):
         assert shown == expected[: len(shown)] != []
 
 
+@pytest.mark.long
 def test_a_model_that_marked_itself_is_looked_at(reader: Visit):
     """Its change names who marked it, how other tools fared, and the kinds that are new since."""
     at = now_us() - 60 * MINUTE_US

@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Page, Route, ViewportSize, expect
 from tests.dashboard.addresses import COMPARED, LISTS
 from tests.dashboard.generated import events
-from tests.e2e.accessibility import all_violations, off_colours, violations
+from tests.e2e.accessibility import all_violations, bring_axe, off_colours, violations
 from tests.e2e.browsing import (
     Visit,
     chips,
@@ -37,19 +37,17 @@ PAGES = (
     "/experiment?name=b",
     "/experiment?name=b&days=1",
 )
+# Made of what the others are made of too: their rules are asked in the long run.
+LIKE_OTHERS = (
+    "/docs", "/round-trips", "/breakdown", "/tools", "/changes", "/compare", "/experiments",
+    "/experiment?name=b", "/messages", "/views", "/alerts", "/received", "/rejected",
+)  # fmt: skip
 # Between them they have every colour of the themes.
 COLOURFUL = ("/", "/failures?group=kind", "/codes", COMPARED, "/settings")
 WIDE: ViewportSize = {"width": 1280, "height": 720}
 PHONE: ViewportSize = {"width": 390, "height": 844}
-EVERYWHERE = pytest.mark.parametrize(
-    "reader",
-    ["script", "no-script", pytest.param("postgresql", marks=pytest.mark.postgres)],
-    indirect=True,
-)
-SCRIPT_OR_NOT = pytest.mark.parametrize("reader", ["script", "no-script"], indirect=True)
 
 
-@EVERYWHERE
 def test_from_the_overview_to_a_failure_to_its_chain_to_a_csv(reader: Visit):
     """The way of a first investigation, clicked; the CSV has as many rows as the page says."""
     page = reader.go("/")
@@ -89,14 +87,17 @@ def _beyond(page: Page) -> list[str]:
 
 
 @pytest.mark.slow
-def test_no_page_breaks_the_accessibility_rules(scripted: Visit):
-    """No page breaks a rule of axe, no colour its contrast in either theme; none overflows."""
+def test_no_page_breaks_the_accessibility_rules(own_window: Callable[..., Visit]):
+    """No kind of page breaks a rule of axe, or contrast in either theme; none overflows."""
+    visit = own_window()
     # Some rows of each table show what many would, and cost a tenth.
     calls = events(seed=5, conversations=12)
-    own, _ = scripted.project(*calls[:60], *calls[-2:])
+    own, _ = visit.project(*calls[:60], *calls[-2:])
+    details = visit.details(own)
+    bring_axe(visit.page)
     found: dict[str, list[str]] = {}
-    for path in (*PAGES, *scripted.details(own)):
-        page = _open(scripted, path, own)
+    for path in (*(each for each in PAGES if each not in LIKE_OTHERS), *details):
+        page = _open(visit, path, own)
         broken = [*violations(page), *_beyond(page)]
         if path in COLOURFUL or path.startswith("/failures/"):
             broken += off_colours(page)
@@ -250,7 +251,6 @@ def test_pages_without_a_session_and_errors_are_accessible(scripted: Visit):
     scripted.refused(404, 400)
 
 
-@SCRIPT_OR_NOT
 def test_the_theme_is_chosen_and_lasts(reader: Visit):
     """The theme buttons work without script too, keep the page, and colour it from then on."""
     page = reader.go("/tools")
@@ -266,6 +266,7 @@ def test_the_theme_is_chosen_and_lasts(reader: Visit):
     expect(page.get_by_role("button", name="System")).to_have_attribute("aria-pressed", "true")
 
 
+@pytest.mark.long
 def test_a_change_is_recorded_by_the_form(reader: Visit):
     """A label and a tool are enough; the change appears in the list and has a verdict."""
     own, _ = reader.project(failure("search"))

@@ -58,9 +58,9 @@ Said = Callable[..., Any]
 def said(demo_database: Path, capfd: pytest.CaptureFixture[str]) -> Said:
     """A function that runs a command on the demo's database and returns the JSON it prints."""
 
-    def run_it(*arguments: str, project: str = "planted") -> Any:
+    def run_it(*arguments: str) -> Any:
         url = f"sqlite:///{demo_database}"
-        code = run([*arguments, "--project", project, "--database-url", url])
+        code = run([*arguments, "--project", "demo", "--database-url", url])
         printed = capfd.readouterr()
         assert code == 0, printed.err
         return json.loads(printed.out)
@@ -387,6 +387,7 @@ def test_a_second_ctrl_c_ends_the_demo_at_once(demo: Demo, tmp_path: Path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.long
 def test_agents_end_with_a_demo_that_is_killed(tmp_path: Path):
     """Nobody is there to stop them, and they go on for nobody."""
     source = (
@@ -425,6 +426,7 @@ async def _ready(scope: Any, receive: Any, send: Any) -> None:
     await send({"type": "http.response.body", "body": b""})
 
 
+@pytest.mark.long
 def test_a_demo_that_cannot_listen_says_so(tmp_path: Path):
     """A port that another server has ends the demo with its own server's words and status 1."""
     command = str(Path(sys.executable).with_name("toolfault"))

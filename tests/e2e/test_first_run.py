@@ -15,6 +15,7 @@ from tests.live_server import live_server
 pytestmark = pytest.mark.browser
 
 
+@pytest.mark.long
 @EACH_WAY
 def test_sessions_of_this_machine_are_imported_by_a_click(
     database_url: str, tmp_path: Path, chromium: Browser, script: bool

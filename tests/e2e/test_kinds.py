@@ -63,6 +63,7 @@ def test_kinds_are_decided_about_by_keyboard(scripted: Visit):
     expect(keys).to_contain_text("Acknowledge, fixed, ignore")
 
 
+@pytest.mark.long
 @WITHOUT_SCRIPT
 def test_kinds_are_decided_about_without_a_script(reader: Visit):
     """Boxes, lists and buttons of the list; then state, owner and note on a failure's page."""
@@ -96,12 +97,12 @@ def test_kinds_are_decided_about_without_a_script(reader: Visit):
     expect(card.get_by_role("textbox", name="Note")).to_have_value("Asked the makers.")
 
 
-def test_kinds_are_sorted_shown_in_other_columns_and_new_for_other_days(reader: Visit):
-    """Heads sort, columns and the new ones are chosen, and Settings says how long a kind is new."""
+@pytest.mark.long
+def test_kinds_are_sorted_shown_in_other_columns_and_only_new_ones(reader: Visit):
+    """Heads sort, columns and the new ones are chosen."""
     at = now_us() - 3 * DAY_US
     own, _ = reader.project(failure(at=at), failure(at=at + 1), failure(code="not_found"))
     page = reader.go("/failures?group=kind", own)
-    _states(page, "new", "new")
     rows, table = rows_of(page, "Kinds of failure"), page.get_by_role("group", name="Kinds of")
     for head in ("First seen", "Last seen", "Calls spent", "Failures"):
         column = table.get_by_role("columnheader").filter(has_text=head)
@@ -118,15 +119,20 @@ def test_kinds_are_sorted_shown_in_other_columns_and_new_for_other_days(reader: 
     page.get_by_role("link", name="All kinds, not only new ones").click()
     expect(rows).to_have_count(2)
 
+
+def test_settings_say_how_long_a_kind_is_new(reader: Visit):
+    """One that came three days ago is new for a week and not for two days."""
+    own, _ = reader.project(failure(at=now_us() - 3 * DAY_US), failure(code="not_found"))
+    page = reader.go("/failures?group=kind", own)
+    _states(page, "new", "new")
     page = reader.go("/settings", own)
     page.get_by_label("A kind is new for (days)").fill("2")
     page.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_role("status")).to_contain_text("Saved.")
     page = reader.go("/failures?group=kind", own)
-    _states(page, "open", "new")
-    rows.nth(1).get_by_role("checkbox").check()
-    page.get_by_role("button", name="Reopen").click()
-    _states(page, "open", "open")
+    rows = rows_of(page, "Kinds of failure")
+    expect(rows.get_by_text("open", exact=True)).to_have_count(1)
+    expect(rows.get_by_text("new", exact=True)).to_have_count(1)
 
 
 def test_a_kind_is_ignored_until_so_many_failures_more(reader: Visit):

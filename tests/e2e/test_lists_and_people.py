@@ -46,6 +46,7 @@ def _hrefs(page: Page, table: str) -> list[str]:
     return [str(each) for each in links.evaluate_all("all => all.map(a => a.pathname)")]
 
 
+@pytest.mark.long
 def test_a_mistake_is_named_under_the_box(reader: Visit):
     """The query stays in the box, below it stand what is wrong, where, and what was meant."""
     page = reader.go("/failures")
@@ -68,6 +69,7 @@ def test_a_mistake_is_named_under_the_box(reader: Visit):
     expect(_heading(page)).to_have_text("Help")
 
 
+@pytest.mark.long
 def test_a_facet_narrows_and_its_chip_or_the_way_back_widens(reader: Visit):
     """A facet has as many failures as it says; chip and way back are the state before."""
     page = reader.go("/failures")
@@ -86,7 +88,6 @@ def test_a_facet_narrows_and_its_chip_or_the_way_back_widens(reader: Visit):
     assert said(page) == before
 
 
-@pytest.mark.parametrize("reader", ["script", "no-script"], indirect=True)
 def test_failures_are_filtered_by_a_form(reader: Visit):
     """Fields and choices of the form become one query in the address."""
     page = reader.go("/failures")
@@ -98,6 +99,7 @@ def test_failures_are_filtered_by_a_form(reader: Visit):
     chips(page, "tool:search", "category:parameter", "chain:recovered")
 
 
+@pytest.mark.long
 def test_a_list_is_read_page_by_page(reader: Visit):
     """Older and Newer of failures lead on and back to the same rows."""
     page = reader.go("/failures")
@@ -113,6 +115,7 @@ def test_a_list_is_read_page_by_page(reader: Visit):
     assert _hrefs(page, "Failures, newest first") == first
 
 
+@pytest.mark.long
 def test_tools_are_sorted_and_lead_to_their_failures(reader: Visit):
     """A heading sorts, a ticked column appears, a number leads to the rows behind it."""
     page = reader.go("/tools")
@@ -132,6 +135,7 @@ def test_tools_are_sorted_and_lead_to_their_failures(reader: Visit):
     _leads_to_its_rows(page, rows.first.get_by_role("cell").nth(1).get_by_role("link"))
 
 
+@pytest.mark.long
 def test_a_cell_of_either_map_leads_to_its_failures(reader: Visit):
     """The number in a cell is the number of failures behind it, also below the first screen."""
     for name in ("Failures by tool and code", "Failures by tool and field"):
@@ -167,6 +171,7 @@ def test_a_click_on_a_row_follows_its_first_link(scripted: Visit):
     expect(_heading(page)).to_contain_text("Chain of")
 
 
+@pytest.mark.long
 def test_a_message_leads_to_the_failures_that_said_it(reader: Visit):
     """The wording is a link to its failures, as many as its row counts."""
     page = reader.go("/messages")
@@ -178,6 +183,7 @@ def test_a_message_leads_to_the_failures_that_said_it(reader: Visit):
     assert said(page) == many
 
 
+@pytest.mark.long
 def test_a_fix_leads_to_its_evidence(reader: Visit):
     """What to fix says how, names its saving and leads to the failures that it is made of."""
     page = reader.go("/fix-next")
@@ -192,6 +198,7 @@ def test_a_fix_leads_to_its_evidence(reader: Visit):
     expect(first_failure(page)).to_be_visible()
 
 
+@pytest.mark.long
 def test_the_parts_of_a_failure(reader: Visit):
     """Three texts with what each hides, issues, meaning, trace, chain and its kind."""
     trace = f"{now_us():032x}"
@@ -222,6 +229,7 @@ def test_the_parts_of_a_failure(reader: Visit):
     expect(page.get_by_role("heading", name="What each audience was told")).to_be_visible()
 
 
+@pytest.mark.long
 def test_a_change_is_looked_at_from_all_sides(reader: Visit):
     """The chart it is marked on, the method, other spans, the rows, the same by code."""
     page = reader.go("/")
@@ -240,6 +248,7 @@ def test_a_change_is_looked_at_from_all_sides(reader: Visit):
     expect(page.get_by_role("group", name="Codes on both sides")).to_be_visible()
 
 
+@pytest.mark.long
 def test_people_come_get_a_role_and_go(reader: Visit, chromium: Browser):
     """An invited viewer signs in, sees the shared view but not the private one, and is let go."""
     own, _ = reader.project(failure(code="timeout"))
@@ -288,6 +297,7 @@ def test_projects_are_switched(reader: Visit):
     expect(page.get_by_text("of the project generated")).to_be_visible()
 
 
+@pytest.mark.long
 def test_what_was_rejected_is_shown_as_it_came(reader: Visit):
     """An event that could not be stored stands on its page with its code and, opened, its text."""
     own, dsn = reader.project(failure())

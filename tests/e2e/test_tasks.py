@@ -1,10 +1,13 @@
-"""Tasks of a new user on the demo: the clicks that docs/tour.md writes down, no empty page."""
+"""Tasks of a new user in a browser: the clicks that docs/tour.md writes down.
+
+Those that need no script are done in process (``tests/dashboard/pages/test_tasks_in_clicks.py``)
+and here, on the two weeks that `make demo` begins with, in the long run.
+"""
 
 from __future__ import annotations
 
 import csv
 import re
-import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +15,7 @@ from typing import Literal
 
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
-from tests.e2e.browsing import Visit, first_failure, rows_of, send
+from tests.e2e.browsing import Visit, dsn_of, first_failure, lived_through, rows_of, send
 from tests.e2e.conftest import administrator, opened_window
 from tests.factories import change, failure
 from tests.live_server import LiveServer, live_server
@@ -25,12 +28,10 @@ TOUR = Path(__file__).resolve().parents[2] / "docs" / "tour.md"
 
 
 @pytest.fixture(scope="module")
-def demo(demo_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
     """A server with the two weeks that `make demo` begins with."""
-    folder = tmp_path_factory.mktemp("tasks")
-    shutil.copyfile(demo_database, folder / "toolfault.db")
-    (folder / "toolfault.db").chmod(0o600)
-    with live_server(folder) as running:
+    with live_server(tmp_path_factory.mktemp("tasks")) as running:
+        lived_through(dsn_of(running, "demo"), days=14)
         yield running
 
 
@@ -78,6 +79,7 @@ def _written(task: str) -> int:
     return int(row.split("|")[2])
 
 
+@pytest.mark.long
 def test_which_argument_of_which_tool_costs_most(person: Person):
     """The first row names argument and tool, with the calls that it cost."""
     person.link("Round trips", role="navigation")
@@ -88,6 +90,7 @@ def test_which_argument_of_which_tool_costs_most(person: Person):
     assert person.clicks == _written("Which argument")
 
 
+@pytest.mark.long
 def test_whether_the_improvement_helped_and_how_sure_that_is(person: Person):
     """Verdict, difference and interval stand on top of the page of the change."""
     person.link("Changes", role="navigation")
@@ -98,6 +101,7 @@ def test_whether_the_improvement_helped_and_how_sure_that_is(person: Person):
     assert person.clicks == _written("Did the demo")
 
 
+@pytest.mark.long
 def test_a_csv_of_the_abandoned_chains_of_one_tool_last_week(person: Person, tmp_path: Path):
     """The file holds that tool's abandoned chains of seven days and nothing else."""
     page = person.page
@@ -120,6 +124,7 @@ def test_a_csv_of_the_abandoned_chains_of_one_tool_last_week(person: Person, tmp
     assert person.clicks == _written("A CSV")
 
 
+@pytest.mark.long
 def test_tell_me_when_search_breaks(person: Person):
     """From a tool to a rule about it alone, with what it would have said: nothing is typed."""
     page = person.page
@@ -134,15 +139,16 @@ def test_tell_me_when_search_breaks(person: Person):
     assert person.clicks == _written("Tell me when")
 
 
-def test_is_this_one_fixed_for_good(window: Visit, person: Person):
+def test_is_this_one_fixed_for_good(scripted: Visit):
     """The page of a failure says what fixed its kind, and whether it came back since."""
-    page, hour, now = person.page, 60 * MINUTE_US, now_us()
+    person, hour, now = Person(scripted.page), 60 * MINUTE_US, now_us()
+    page = person.page
     fix = change(label="new schema", at=now - 2 * hour)
-    own, dsn = window.project(failure(at=now - 3 * hour), fix)
+    own, dsn = scripted.project(failure(at=now - 3 * hour), fix)
     kind = page.get_by_role("region", name="Its kind")
 
     def look() -> None:
-        window.go("/", own)
+        scripted.go("/", own)
         person.clicks = 0
         person.click(first_failure(page, "Newest failures"))
 
@@ -159,11 +165,13 @@ def test_is_this_one_fixed_for_good(window: Visit, person: Person):
     assert person.clicks == _written("Is this one fixed")
 
 
-def test_give_this_to_my_coding_agent(person: Person):
+def test_give_this_to_my_coding_agent(scripted: Visit):
     """The patch of what costs most is in the clipboard, ready for an agent that edits code."""
-    page = person.page
+    page = scripted.go("/")
+    person = Person(page)
     person.link("Fix next", role="navigation")
-    first = page.get_by_role("listitem").filter(has=page.get_by_role("heading", level=2)).first
+    first = page.get_by_role("main").get_by_role("listitem")
+    first = first.filter(has=page.get_by_text("How", exact=True)).first
     person.click(first.get_by_text("How", exact=True))
     person.click(first.get_by_role("button", name=re.compile("^Copy")).first)
     expect(first.get_by_role("button", name=re.compile("^Copied")).first).to_be_visible()
@@ -173,6 +181,7 @@ def test_give_this_to_my_coding_agent(person: Person):
     assert person.clicks == _written("Give this")
 
 
+@pytest.mark.long
 def test_no_page_of_the_demo_is_empty(person: Person):
     """Every list has rows for whoever looks at the demo first."""
     page = person.page
