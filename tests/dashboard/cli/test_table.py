@@ -117,7 +117,7 @@ def test_a_table_of_postgres(filled_postgres: str, capfd: pytest.CaptureFixture[
 
 
 @pytest.mark.postgres
-@pytest.mark.parametrize("name", ["failures", "issues"])
+@pytest.mark.parametrize("name", ["failures", pytest.param("issues", marks=pytest.mark.long)])
 def test_a_table_of_postgres_on_the_terminal(
     name: str, filled_postgres: str, capfd: pytest.CaptureFixture[str]
 ) -> None:

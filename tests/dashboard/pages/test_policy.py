@@ -131,6 +131,8 @@ def test_the_table_is_what_happens(engine: Engine, role: Role | None):
     for browser in open_browser(engine, role=role):
         # Signing out comes last: the session is needed for the rest of the table.
         for rule in sorted(POLICY, key=lambda rule: rule.path == "/sign-out"):
+            if role is not None and role in _LOWEST and _is_a_file_more(rule):
+                continue
             for method in sorted(rule.methods - {"HEAD"}):
                 status = _ask(browser, method, rule).status_code
                 if role is None and rule.access not in ("public", "ingest", "api", "key"):
