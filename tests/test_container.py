@@ -361,7 +361,7 @@ def test_clickhouse_refuses_to_start_for_nobody_and_without_a_password(
     assert said in done.stderr
 
 
-@pytest.mark.long  # the server of the image makes the same schema, from the same wheel, as it starts
+@pytest.mark.long  # the server that starts makes the same schema from the same wheel
 def test_the_migrate_service_brings_a_database_to_the_newest_schema(
     installed: Path, tmp_path: Path
 ):
