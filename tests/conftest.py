@@ -112,12 +112,18 @@ def _compiled_statements(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
 
 
+# By itself it draws the source and all values around each frame: seconds for one exception.
+_PLAINLY = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
+
+
 @pytest.fixture(autouse=True)
 def _own_logging() -> Iterator[None]:
     """Take back what a command under test did to the logs of its process."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     structlog.reset_defaults()
+    *first, _ = structlog.get_config()["processors"]
+    structlog.configure(processors=[*first, _PLAINLY])
     yield
     root.handlers[:] = handlers
     root.setLevel(level)

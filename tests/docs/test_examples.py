@@ -18,12 +18,18 @@ EXAMPLE = re.compile(
 )
 
 
-@pytest.mark.parametrize("page", ["README.md", "sdk/README.md"])
-def test_the_example_prints_what_the_page_says(page: str, tmp_path: Path):
-    """The block runs as a program of its own and prints the text that follows it."""
+def _example(page: str) -> tuple[str, str]:
+    """The program of *page* and what stands below it as its output."""
     match = EXAMPLE.search((ROOT / page).read_text(encoding="utf-8"))
     assert match is not None, f"{page} has no example"
     code, printed = match.groups()
+    return code, printed
+
+
+def test_the_example_prints_what_the_page_says(tmp_path: Path):
+    """The block of both pages runs as a program of its own and prints the text that follows it."""
+    assert _example("sdk/README.md") == _example("README.md")
+    code, printed = _example("README.md")
     environment = {k: v for k, v in os.environ.items() if not k.startswith("TOOLFAULT_")}
 
     done = subprocess.run(

@@ -30,7 +30,15 @@ from toolfault_dashboard.alerts.store import (
 )
 from toolfault_dashboard.writes.kind_states import Decision, decide
 
+# A returning kind, whose query differs most, and two servers at once are tried on both in each run.
+mostly_sqlite = pytest.mark.parametrize(
+    "database_url",
+    ["sqlite", pytest.param("postgresql", marks=[pytest.mark.postgres, pytest.mark.long])],
+    indirect=True,
+)
 
+
+@mostly_sqlite
 def test_a_rising_rate_is_told_once_and_its_end_once(office: Office) -> None:
     """Pending, firing after ten minutes, resolved after ten clear ones: two signed messages."""
     secret = office.channel()
@@ -63,6 +71,7 @@ def test_a_rising_rate_is_told_once_and_its_end_once(office: Office) -> None:
         assert each.headers["webhook-signature"] == f"v1,{expected}"
 
 
+@mostly_sqlite
 def test_a_kind_is_told_once_however_often_it_is_retried(office: Office) -> None:
     """One message for a chain of many attempts, and none for the next chain of a kind that fires.
 
@@ -111,6 +120,7 @@ def test_a_kind_is_told_once_however_often_it_is_retried(office: Office) -> None
     assert len(office.receiver.deliveries) == 2
 
 
+@mostly_sqlite
 def test_a_new_kind_is_told_and_an_old_one_is_not(office: Office) -> None:
     """Seen before the rule was made, a kind is no news; the next one is, with its failures."""
     office.calls(failed=2, succeeded=0, code="wrong_type")
@@ -201,6 +211,7 @@ def _decide(office: Office, kind: str, decision: Decision) -> None:
     decide(office.engine, office.project, [kind], decision, actor="ada", now=office.now)
 
 
+@mostly_sqlite
 def test_silence_and_drops_are_told_though_nothing_arrives(office: Office) -> None:
     """No data fires by waiting; what a sender says it lost fires from its counts."""
     office.channel()
@@ -298,6 +309,7 @@ def test_quiet_hours_and_snooze_delay_but_lose_nothing(sqlite_office: Office) ->
     assert over <= arrived["quiet"] <= over + 10 * MINUTE_US
 
 
+@mostly_sqlite
 def test_a_failing_channel_backs_off_and_loses_nothing(office: Office) -> None:
     """It is tried again after a minute, two, four; shown with why; the other channel goes on."""
     office.channel("works")

@@ -50,7 +50,15 @@ def seen(scope: Scope) -> Scope:
     return scope
 
 
-@pytest.mark.parametrize("text", ["", "tool:search -code:timeout", "since:10d", "tool:nothing"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("", marks=pytest.mark.long),
+        "tool:search -code:timeout",
+        pytest.param("since:10d", marks=pytest.mark.long),
+        "tool:nothing",
+    ],
+)
 def test_lists_are_read_to_their_end(
     reader: Reader, conn: Connection, seen: Scope, text: str
 ) -> None:

@@ -12,7 +12,8 @@ import httpx2
 import pytest
 from tests.live_server import LiveServer, live_server
 
-pytestmark = pytest.mark.slow
+# The collector's part of it, on both engines: tests/collector/test_sides.py.
+pytestmark = pytest.mark.long
 PROGRAM = "from tests.dashboard.api.sides import call; call()"
 
 
@@ -47,8 +48,8 @@ def _overview(server: LiveServer, project: str) -> dict[str, Any]:
     ("first", "apart"),
     [
         ("client", False),
-        pytest.param("client", True, marks=pytest.mark.long),
-        pytest.param("server", True, marks=pytest.mark.long),
+        ("client", True),
+        ("server", True),
     ],
 )
 def test_each_project_counts_a_call_once(server: LiveServer, first: str, apart: bool) -> None:

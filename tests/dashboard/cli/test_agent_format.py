@@ -61,7 +61,13 @@ def _said(capfd: pytest.CaptureFixture[str], url: str, *words: str) -> str:
     return capfd.readouterr().out
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.long if name in ("fix_next", "changes") else ())
+        for name in COMMANDS
+    ],
+)
 def test_a_command_prints_the_answer_of_its_tool(
     name: str, url: str, capfd: pytest.CaptureFixture[str]
 ) -> None:

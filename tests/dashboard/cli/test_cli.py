@@ -6,13 +6,14 @@ import csv
 import gzip
 import io
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from tests.factories import failure
-from tests.starting import completed
+from tests.starting import Program, completed
 
 from toolfault_dashboard.cli.app import run
 
@@ -371,19 +372,15 @@ def test_without_a_command_the_help_is_shown(capfd: pytest.CaptureFixture[str]) 
         assert capfd.readouterr().err.startswith("Usage: toolfault")
 
 
-def test_a_closed_pipe_is_no_error(filled: str) -> None:
+def test_a_closed_pipe_is_no_error(filled: str, tmp_path: Path) -> None:
     """``toolfault errors | head -0`` ends quietly."""
     script = "from toolfault_dashboard.cli import main; main()"
-    process = subprocess.Popen(
-        [sys.executable, "-c", script, "errors", "--database-url", filled],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    assert process.stdout is not None
-    process.stdout.close()
-    assert process.stderr is not None
-    said = process.stderr.read().decode()
-    process.stderr.close()
-    process.wait(60)
+    pipe, errors = tmp_path / "pipe", tmp_path / "errors"
+    os.mkfifo(pipe)
+    asked = ("-c", script, "errors", "--database-url", filled)
+    program = Program(*asked, environ=os.environ, folder=tmp_path, log=pipe, errors=errors)
+    pipe.open("rb").close()
+    code = program.wait(60)
+    said = errors.read_text("utf-8")
     assert "Traceback" not in said
-    assert process.returncode == 0, said
+    assert code == 0, said

@@ -77,6 +77,14 @@ def test_a_project_is_renamed_with_all_it_has(
     assert _rows(engine) == before
 
 
+mostly_sqlite = pytest.mark.parametrize(
+    "database_url",
+    ["sqlite", pytest.param("postgresql", marks=[pytest.mark.postgres, pytest.mark.long])],
+    indirect=True,
+)
+
+
+@mostly_sqlite
 def test_soft_rules_are_switched(two_projects: str, capfd: pytest.CaptureFixture[str]) -> None:
     """One rule is switched and the others stay; a rule that is not there is refused."""
     command = ["projects", "soft-rules", "kept", "--database-url", two_projects]
@@ -93,6 +101,7 @@ def test_soft_rules_are_switched(two_projects: str, capfd: pytest.CaptureFixture
     ]
 
 
+@mostly_sqlite
 def test_deleting_asks_for_the_name(
     two_projects: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

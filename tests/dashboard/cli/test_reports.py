@@ -128,8 +128,13 @@ def test_a_week_before_all_time_is_refused(url: str, capfd: pytest.CaptureFixtur
     assert (code, "Write --until as a date" in err) == (2, True)
 
 
-def test_doctor(url: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_doctor(sqlite_url: str, capfd: pytest.CaptureFixture[str]) -> None:
     """A sound database passes; a recount finds everything as it was counted."""
+    url, engine = sqlite_url, open_engine(sqlite_url)
+    with write_transaction(engine) as conn:
+        project = ensure_project(conn, "demo")
+        store_events(conn, project, [failure(), success()], received_at=now_us())
+    engine.dispose()
     code, out, err = _run(capfd, "doctor", "--recount", "--database-url", url)
     assert "recount" in out
     assert " wrong" not in out

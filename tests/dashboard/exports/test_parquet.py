@@ -108,6 +108,11 @@ def _has_both_weeks(conn: Connection, scope: Scope, text: str) -> None:
     assert len(parts["Fix next"]) == len(queries.fix_next(conn, week, limit=10).rows)
 
 
+# Both engines give the same week: tests/dashboard/queries.
+on_sqlite = pytest.mark.parametrize("history_url", ["sqlite"], indirect=True, scope="session")
+
+
+@on_sqlite
 @pytest.mark.parametrize("format_", ["html", "markdown", "csv"])
 def test_weekly_report(conn: Connection, scope: Scope, format_: Any) -> None:
     """The week's figures are those of the week's query, in every format, without scripts."""
@@ -134,6 +139,7 @@ def test_weekly_report(conn: Connection, scope: Scope, format_: Any) -> None:
         assert [(row[name].text, row["failures"].number) for row in table.rows] == tools
 
 
+@on_sqlite
 def test_the_lines_of_a_week_are_told_apart(conn: Connection, scope: Scope) -> None:
     """No two lines of a part have the same name, whatever labels and messages are alike."""
     week = queries.weekly(conn, scope, end=NOW - 5 * DAY_US)

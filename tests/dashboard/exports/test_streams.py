@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
 import threading
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 import httpx2
 import pytest
@@ -21,7 +23,7 @@ from toolfault_collector.storage.database.engine import open_engine, write_trans
 from toolfault_collector.storage.tables import tool_call
 from toolfault_dashboard.exports.downloads import AT_ONCE
 
-ROWS = 16_000
+ROWS = 8_000
 """Rows of some 1,500 bytes: far more than the buffers of both ends of a connection hold."""
 
 
@@ -43,10 +45,12 @@ def _filled(engine: Engine) -> Engine:
     return engine
 
 
-@pytest.fixture
-def large(sqlite_url: str) -> Iterator[Engine]:
+@pytest.fixture(scope="module")
+def large(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     """A project with more failures than any buffer holds."""
-    engine = open_engine(sqlite_url)
+    path = tmp_path_factory.mktemp("streams") / "toolfault.db"
+    shutil.copyfile(sqlite_template, path)
+    engine = open_engine(f"sqlite:///{path}")
     yield _filled(engine)
     engine.dispose()
 
@@ -86,7 +90,7 @@ def on_postgres(request: pytest.FixtureRequest) -> Iterator[Engine]:
 
 
 @pytest.mark.postgres
-@pytest.mark.parametrize("form", ["csv", "ndjson"])
+@pytest.mark.parametrize("form", ["csv", pytest.param("ndjson", marks=pytest.mark.long)])
 def test_a_database_that_dies_is_seen_in_the_file(form: str, on_postgres: Engine) -> None:
     """The last line says that the export is incomplete, and the answer has no proper end."""
     large = on_postgres

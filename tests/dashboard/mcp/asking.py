@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 from sqlalchemy import Connection
@@ -39,25 +40,34 @@ def pages(
             return
 
 
-def everything(conn: Connection, project: int, audience: Audience = "llm") -> Iterator[str]:
-    """Every page of every tool, with some of the kinds, chains and changes one by one."""
+def everything(
+    conn: Connection, project: int, audience: Audience = "llm", *, most: int | None = None
+) -> Iterator[str]:
+    """Every page of every tool, or the first, with some of the kinds, chains and changes.
+
+    Args:
+        conn: To the database.
+        project: Whose answers.
+        audience: Who asks.
+        most: Pages of a list, kinds, chains and changes; None is all pages and some of the others.
+    """
     for tool in ("overview", "fix_next"):
-        yield from pages(conn, project, tool, audience)
+        yield from islice(pages(conn, project, tool, audience), most)
     kinds, chains, changes = set(), set(), set()
-    for text in pages(conn, project, "kinds", audience):
+    for text in islice(pages(conn, project, "kinds", audience), most):
         kinds |= {row["kind"] for row in json.loads(text)["kinds"]}
         yield text
-    for text in pages(conn, project, "search", audience):
+    for text in islice(pages(conn, project, "search", audience), most):
         rows = json.loads(text)["rows"]
         chains |= {row.get("chain") for row in rows} - {None}
         yield text
-    for text in pages(conn, project, "changes", audience):
+    for text in islice(pages(conn, project, "changes", audience), most):
         changes |= {row.get("change") for row in json.loads(text)["changes"]} - {None}
         yield text
-    for kind in sorted(kinds)[:8]:
+    for kind in sorted(kinds)[: most or 8]:
         yield text_of(conn, project, "kind", audience, kind=kind)
-    for chain in sorted(chains)[:15]:
+    for chain in sorted(chains)[: most or 15]:
         yield from pages(conn, project, "chain", audience, chain=chain)
-    for change in sorted(changes)[:3]:
+    for change in sorted(changes)[: most or 3]:
         yield text_of(conn, project, "compare", audience, change=change)
     yield text_of(conn, project, "compare", audience, before="until:1d", after="since:1d")

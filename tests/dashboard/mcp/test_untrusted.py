@@ -41,7 +41,7 @@ OURS = re.compile(
 KEYS = re.compile(r"[a-z_]{1,30}")
 
 
-@pytest.fixture(scope="module", params=[7, pytest.param(1, marks=pytest.mark.long)])
+@pytest.fixture(scope="module", params=[12, pytest.param(1, marks=pytest.mark.long)])
 def attacked(
     request: pytest.FixtureRequest, sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Connection, int]]:

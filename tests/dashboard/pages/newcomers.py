@@ -104,7 +104,7 @@ def find_new_kinds(newcomer: Newcomer) -> Page:
         if not each["success"] and each["time_source"] != "none":
             kinds.setdefault(each["fingerprint"], []).append(each)
     new = sorted(
-        (rows[0]["code"], rows[0]["tool"], len(rows))
+        (rows[0]["code"], rows[0]["tool"].split()[0], len(rows))
         for rows in kinds.values()
         if min(row["occurred_at"] for row in rows) >= microseconds(yesterday)
     )

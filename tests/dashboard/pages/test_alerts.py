@@ -60,7 +60,7 @@ def test_the_link_on_a_list_carries_its_scope_and_the_form_shows_what_it_measure
     (form,) = [each for each in page.forms if "/alerts" in each.sends_to]
     assert form.fields["q"] == query
 
-    form_of = f"/alert?{PROJECT}&q={query}&condition=failure_rate&last=7d"
+    form_of = f"/alert?{PROJECT}&q={query}&condition=failure_rate&last=7d&threshold=99"
     said = developer.page(form_of).main.section("Preview").text
     with read_connection(developer.engine) as conn:
         scope = scope_of(developer.engine, f"{query} since:7d until:0s -time:none")
@@ -114,7 +114,8 @@ def test_a_rule_is_changed_snoozed_and_removed(developer: Browser):
 
 def test_what_was_said_is_listed_with_what_became_of_it(developer: Browser):
     """Without a channel a message is in the history alone, and leads to its failures."""
-    _save(developer, f"/alert?{PROJECT}&condition=failure_rate&last=7d", threshold="1", name="loud")
+    form_of = f"/alert?{NOTHING}&condition=failure_rate&last=7d"
+    _save(developer, form_of, threshold="1", name="loud", q="")
     moment = [NOW]
     service = AlertService(developer.engine, Settings(), clock=lambda: moment[0])
     for moment[0] in (NOW, NOW + 10 * MINUTE_US):
@@ -138,15 +139,14 @@ MISTAKES = {
 }
 
 
-@pytest.mark.parametrize("field", MISTAKES)
-def test_a_mistake_comes_back_with_what_to_write(developer: Browser, field: str):
+def test_a_mistake_comes_back_with_what_to_write(developer: Browser):
     """The form keeps what was typed and says what to do; nothing is stored."""
-    typed, said = MISTAKES[field]
-    form = {"condition": "failure_rate", "name": "kept", field: typed}
-    page = developer.post(f"/alerts?{PROJECT}", form, status=422).main
-    assert said in page.text
-    (again,) = [each for each in page.forms if "/alerts" in each.sends_to]
-    assert again.fields["name"] == "kept"
+    for field, (typed, said) in MISTAKES.items():
+        form = {"condition": "failure_rate", "name": "kept", field: typed}
+        page = developer.post(f"/alerts?{PROJECT}", form, status=422).main
+        assert said in page.text, field
+        (again,) = [each for each in page.forms if "/alerts" in each.sends_to]
+        assert again.fields["name"] == "kept", field
     with read_connection(developer.engine) as conn:
         assert rule_rows(conn) == []
 
@@ -154,7 +154,7 @@ def test_a_mistake_comes_back_with_what_to_write(developer: Browser, field: str)
 def test_another_condition_gets_its_own_fields_before_it_is_saved(developer: Browser):
     """What was typed for one condition is not stored for another."""
     form = {"was": "failure_rate", "condition": "recovery_rate", "threshold": "20", "least": "9"}
-    page = developer.post(f"/alerts?{PROJECT}", form, status=422).main
+    page = developer.post(f"/alerts?{NOTHING}", form, status=422).main
     (again,) = [each for each in page.forms if "/alerts" in each.sends_to]
     assert again.fields["was"] == "recovery_rate"
     assert again.fields["least"] == str(CONDITIONS["recovery_rate"].least)

@@ -74,7 +74,16 @@ def test_the_clock_of_one_page_is_not_that_of_the_next(browser: Browser):
     assert _shown(browser)[1] == "When (UTC)"
 
 
-@pytest.mark.parametrize("path", ["/", "/failures?group=kind", "/codes", "/tools"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/",
+        *(
+            pytest.param(each, marks=pytest.mark.long)
+            for each in ("/failures?group=kind", "/codes", "/tools")
+        ),
+    ],
+)
 def test_a_page_of_next_year_names_the_year_of_every_date(engine: Engine, path: str):
     """In tables, on the axes of charts and in the words for what is drawn; this year none does."""
     for now in (NOW, NOW + 90 * DAY_US):

@@ -19,9 +19,11 @@ GATE = ["--fail-if", "failure_rate worse"]
 @pytest.mark.parametrize(
     ("common", "before", "after"),
     [
-        ("", "variant:b=2", "variant:b=3"),  # assigned at random
+        pytest.param("", "variant:b=2", "variant:b=3", marks=pytest.mark.long),  # at random
         ("", "tool:search variant:b=2", "variant:b=3"),  # also differ in what is compared
-        ("", "variant:b=2 tool:search", "variant:b=3 tool:search"),
+        pytest.param(
+            "", "variant:b=2 tool:search", "variant:b=3 tool:search", marks=pytest.mark.long
+        ),
         ("tool:search", "tool:http_request", "agent:*"),  # a side names a key of the common query
     ],
 )

@@ -139,7 +139,7 @@ def baseline(
 # and what is escaped already.
 # All of them at once are read below.
 KINDS = (0, 1, 3, 7, 10, 12)
-FIRST = (1, 3)
+FIRST = (3,)
 
 
 @pytest.mark.parametrize(
@@ -289,7 +289,7 @@ def test_every_link_to_an_odd_name_works(sqlite_template: Path, tmp_path: Path):
             html = browser.client.get(page, params={"window": "all"}).text
             seen |= {each for each in _addresses(html) if each.startswith("/") and "q=" in each}
         assert len(seen) > 100
-        for address in sorted(seen)[::4]:
+        for address in sorted(seen)[::12]:
             assert browser.client.get(address).status_code == 200, address
         for name in NAMES:
             for query in (parse("").toggled("tool", name), parse("").toggled("field", name)):
@@ -325,7 +325,7 @@ def test_what_is_typed_into_the_box_stays_text(sqlite_template: Path, tmp_path: 
     for browser in open_browser(engine):
         for path in ("/failures", "/", "/tool"):
             scripts = BeautifulSoup(browser.client.get(path).text, "html.parser").find_all("script")
-            for payload in PAYLOADS if path == "/failures" else PAYLOADS[:3]:
+            for payload in PAYLOADS[::4] if path == "/failures" else PAYLOADS[:1]:
                 answer = browser.client.get(path, params={"q": payload, "window": payload})
                 soup = BeautifulSoup(answer.text, "html.parser")
                 assert soup.find_all("script") == scripts

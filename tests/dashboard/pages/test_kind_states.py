@@ -86,22 +86,18 @@ def test_a_fix_names_a_change(developer: Browser, written: Engine) -> None:
     assert (now.state, now.fixed_by) == ("regressed", change.label)
 
 
-@pytest.mark.parametrize(
-    ("form", "status"),
-    [
+def test_what_makes_no_sense_is_refused(developer: Browser, written: Engine) -> None:
+    """With a page that says why; nothing is stored."""
+    kind = _kinds(written, "state:open")[0].fingerprint
+    refused: list[tuple[dict[str, str], int]] = [
         ({"state": "ignored", "until": "1"}, 422),
         ({"state": "regressed"}, 422),
         ({"state": "fixed", "change": "x"}, 404),
         ({"set": "owner", "owner": " "}, 422),
         ({}, 422),
-    ],
-)
-def test_what_makes_no_sense_is_refused(
-    developer: Browser, written: Engine, form: dict[str, str], status: int
-) -> None:
-    """With a page that says why; nothing is stored."""
-    kind = _kinds(written, "state:open")[0].fingerprint
-    developer.post(f"/kinds?{LIST}", {f"kind.{kind}": "1"} | form, status=status)
+    ]
+    for form, status in refused:
+        developer.post(f"/kinds?{LIST}", {f"kind.{kind}": "1"} | form, status=status)
     developer.post(f"/kinds?{LIST}", {"state": "open"}, status=422)
     developer.post(f"/kinds?{LIST}", {"kind.nothing": "1", "state": "open"}, status=404)
     assert _stored(written, kind) == {}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from tests.dashboard.generated import NOW
@@ -15,10 +17,12 @@ from toolfault_collector.storage.database.engine import open_engine, write_trans
 from toolfault_collector.storage.store import store_events
 
 
-@pytest.fixture
-def browser(sqlite_url: str) -> Iterator[Browser]:
+@pytest.fixture(scope="module")
+def browser(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     """Six chains of the last ten minutes: five recovered, one may yet do so."""
-    engine = open_engine(sqlite_url)
+    path = tmp_path_factory.mktemp("open") / "toolfault.db"
+    shutil.copyfile(sqlite_template, path)
+    engine = open_engine(f"sqlite:///{path}")
     events = []
     for number in range(6):
         for call in range(1 if number == 5 else 2):

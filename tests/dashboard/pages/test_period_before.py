@@ -58,9 +58,9 @@ def _browser(url: str, *, youngest: int = NOW - 14 * DAY_US) -> Iterator[Browser
     engine.dispose()
 
 
-def test_every_tile_shows_the_period_before_and_what_is_certain(database_url: str) -> None:
+def test_every_tile_shows_the_period_before_and_what_is_certain(sqlite_url: str) -> None:
     """Counts stand as they were; rates with the interval of their change, or that none is seen."""
-    with _browser(database_url) as browser:
+    with _browser(sqlite_url) as browser:
         for path in ("/", "/tool?name=search"):
             tiles = browser.page(f"{path}{'&' if '?' in path else '?'}window=7d").main.figures
             said = {
@@ -93,7 +93,12 @@ def test_every_tile_shows_the_period_before_and_what_is_certain(database_url: st
 
 @pytest.mark.parametrize(
     "address",
-    ["/?window=all", "/?window=30d", "/?window=7d&q=until:30d", "/?window=7d&q=first_seen:7d"],
+    [
+        "/?window=all",
+        pytest.param("/?window=30d", marks=pytest.mark.long),
+        pytest.param("/?window=7d&q=until:30d", marks=pytest.mark.long),
+        "/?window=7d&q=first_seen:7d",
+    ],
 )
 def test_no_period_before_where_there_is_no_data_of_all_of_it(
     sqlite_url: str, address: str

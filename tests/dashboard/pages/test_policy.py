@@ -73,7 +73,12 @@ def test_a_new_route_is_noticed_and_closed(engine: Engine):
 
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
-IN_USE = ("GET", "POST", "DELETE")
+IN_USE = ("GET", "POST")
+
+
+def _is_a_file_more(rule: Rule) -> bool:
+    """One more format of a table whose CSV has a rule of its own."""
+    return rule.path.endswith((".ndjson", ".parquet"))
 
 
 @pytest.mark.parametrize(
@@ -93,7 +98,7 @@ def test_methods_that_no_rule_names_do_nothing(
     for browser in open_browser(engine, role=role):
         for rule in POLICY:
             for method in methods:
-                if (rule.path, method) in taken:
+                if (rule.path, method) in taken or (methods == IN_USE and _is_a_file_more(rule)):
                     continue
                 path = re.sub(r"\{\w+(:path)?\}", "x", rule.path)
                 answer = browser.client.request(method, path, headers=FORM, follow_redirects=False)
@@ -110,14 +115,14 @@ def test_no_rule_hides_behind_another():
             assert rule_for(method, path) == rule
 
 
-_OUTER: Final = (None, "viewer", "admin")
-"""Who is tried in `make test`: a role between may use what these may, by the table itself."""
+_LOWEST: Final = (None, "viewer")
+"""Who is tried in `make test`: they are refused most; a higher role may use what the table says."""
 
 
 @pytest.mark.parametrize(
     "role",
     [
-        pytest.param(role, marks=() if role in _OUTER else pytest.mark.long)
+        pytest.param(role, marks=() if role in _LOWEST else pytest.mark.long)
         for role in (None, *ROLES)
     ],
 )
@@ -126,6 +131,8 @@ def test_the_table_is_what_happens(engine: Engine, role: Role | None):
     for browser in open_browser(engine, role=role):
         # Signing out comes last: the session is needed for the rest of the table.
         for rule in sorted(POLICY, key=lambda rule: rule.path == "/sign-out"):
+            if role is not None and role in _LOWEST and _is_a_file_more(rule):
+                continue
             for method in sorted(rule.methods - {"HEAD"}):
                 status = _ask(browser, method, rule).status_code
                 if role is None and rule.access not in ("public", "ingest", "api", "key"):

@@ -26,7 +26,12 @@ from toolfault_dashboard.formats import plural
 
 
 @pytest.mark.parametrize(
-    "query", ["", "code:wrong_type", "tool:search -code:timeout", "chain:none"]
+    "query",
+    [
+        "tool:search -code:timeout",
+        *(pytest.param(each, marks=pytest.mark.long) for each in ("", "code:wrong_type")),
+        "chain:none",
+    ],
 )
 def test_the_csv_of_failures_has_the_rows_that_the_page_counts(browser: Browser, query: str):
     """The CSV behind the button has as many rows as the page says failures."""
@@ -59,7 +64,14 @@ TABLES = {
 }
 
 
-@pytest.mark.parametrize("path", TABLES)
+# That each file has the rows of its table, the recorded answers show (tests/golden).
+_TAKEN = ("/round-trips", "/settings")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(each, marks=() if each in _TAKEN else pytest.mark.long) for each in TABLES],
+)
 def test_every_table_is_there_as_csv_ndjson_and_parquet(browser: Browser, path: str):
     """Beside each table a menu has three files; they hold the same rows, and more than none."""
     with key_of(browser.engine, "generated"):  # or Settings has no table of keys
@@ -129,7 +141,13 @@ COLUMNS = {
 }
 
 
-@pytest.mark.parametrize("path", COLUMNS)
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(each, marks=() if each in ("/failures", "/tools") else pytest.mark.long)
+        for each in COLUMNS
+    ],
+)
 def test_columns_are_chosen_by_the_address(browser: Browser, path: str):
     """The address alone decides; the form writes it and keeps what else it says."""
     parameter, wanted, there, gone = COLUMNS[path]

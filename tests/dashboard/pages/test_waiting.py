@@ -28,7 +28,7 @@ PAGES = (
     pytest.param("/", marks=pytest.mark.long),
     pytest.param("/round-trips?by=argument", marks=pytest.mark.long),
     pytest.param("/codes?cols=first,last", marks=pytest.mark.long),
-    "/compare?before=until:7d&after=since:7d",
+    pytest.param("/compare?before=until:7d&after=since:7d", marks=pytest.mark.long),
     pytest.param("/messages", marks=pytest.mark.long),
     pytest.param("/fix-next", marks=pytest.mark.long),
     pytest.param("/experiment?name=b", marks=pytest.mark.long),
