@@ -77,7 +77,7 @@ def _explore(server: RunningCollector, count: int) -> _Findings:
 @pytest.mark.parametrize(
     ("database_url", "count"),
     [
-        pytest.param("postgresql", 30, marks=pytest.mark.postgres),
+        pytest.param("postgresql", 20, marks=pytest.mark.postgres),
         pytest.param("postgresql", 2_000, marks=[pytest.mark.long, pytest.mark.postgres]),
     ],
     indirect=["database_url"],
@@ -90,7 +90,7 @@ def test_mutated_bodies_on_postgres(server: RunningCollector, count: int) -> Non
 @pytest.mark.parametrize(
     ("warm_up", "count"),
     [
-        (100, 200),
+        (60, 120),
         pytest.param(10_000, 100_000, marks=[pytest.mark.long, pytest.mark.timeout(3_600)]),
     ],
 )

@@ -144,11 +144,13 @@ def test_what_counts(engine: Engine) -> None:
     assert recount(engine).right
 
 
+@POSTGRESQL_IS_LONG
 def test_a_conversation_in_one_batch(engine: Engine) -> None:
     """What comes as one batch is counted like what comes call by call."""
     assert _stored(engine, EDITED)["Edit"] == 2
 
 
+@POSTGRESQL_IS_LONG
 def test_a_late_call_counts_in_a_chain_that_is_over(engine: Engine) -> None:
     """A call that arrives after the chain around it has recovered is added to it."""
     first, late, *rest = EDITED

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import Engine, select
+from tests.engines import POSTGRESQL_IS_LONG
 from tests.factories import change, failure, success
 from tests.sdk.errors.ordinary_errors import ordinary_errors
 from tests.sdk.errors.secret_formats import ENCODINGS, PLACES, Secret, formats
@@ -88,6 +89,7 @@ def test_no_secret_is_stored(sqlite_engine: Engine) -> None:
     assert all("redacted" in each for each in flags)
 
 
+@POSTGRESQL_IS_LONG
 def test_no_secret_is_stored_as_the_label_of_a_change(engine: Engine) -> None:
     """A change that is called by a token is kept without it, says so, and still fits its column."""
     labels = [f"use {secret.text} now" for secret in KNOWN]

@@ -212,6 +212,7 @@ def test_what_names_a_conversation_is_counted_again(engine: Engine) -> None:
     assert _right(engine)
 
 
+@POSTGRESQL_IS_LONG
 def test_a_call_that_was_removed_and_comes_again_is_stored_again(engine: Engine) -> None:
     """It is a new call of its conversation then, received now, and counted once."""
     old = [

@@ -413,7 +413,7 @@ def test_servers_start_together_while_others_write(engine: Engine) -> None:
         project = ensure_project(conn, "demo")
 
     def write(name: str) -> None:
-        for number in range(30):
+        for number in range(15):
             batch = [failure(session_id=f"{name}{number}"), counts(), conversation_end(name)]
             with write_transaction(engine) as conn:
                 store_events(conn, project, batch, received_at=now_us())

@@ -150,6 +150,7 @@ def test_both_sides_at_the_same_moment(engine: Engine) -> None:
     assert recount(engine).right
 
 
+@POSTGRESQL_IS_LONG
 def test_the_best_name_of_a_conversation_is_kept(engine: Engine) -> None:
     """Whatever named it best to any of its calls, in any order; an end alone names nothing."""
     project_id, expected, parts = (

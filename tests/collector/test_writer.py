@@ -150,6 +150,7 @@ class _Results:
         return self.seen
 
 
+@POSTGRESQL_IS_LONG
 def test_waiting_batches_share_a_commit(collector: Collector) -> None:
     """Batches that arrive during a commit are stored by the next one, together."""
     submissions = [submission_of(collector.engine, failure(), success()) for _ in range(20)]
@@ -167,6 +168,7 @@ def test_waiting_batches_share_a_commit(collector: Collector) -> None:
     assert _count(collector.engine) == 40 + _writers(collector)
 
 
+@POSTGRESQL_IS_LONG
 def test_a_batch_that_is_long_to_read_holds_up_no_other(collector: Collector) -> None:
     """Between two slices of the reading of one batch another project's is stored."""
     long, quick = (submission_of(collector.engine, failure(), success()) for _ in range(2))

@@ -133,7 +133,7 @@ def test_what_comes_before_a_damage_is_kept(tmp_path: Path, pack: Callable[[byte
     draw = random.Random(3)
     lines = [
         json.dumps({"messages": json.loads(json.dumps(CHAT.messages)), "pad": draw.random()})
-        for _ in range(2_000)
+        for _ in range(800)
     ]
     whole = pack("\n".join(lines).encode())
     found, problems = _parse(tmp_path / "a.jsonl.gz", whole[: len(whole) // 2])
