@@ -77,7 +77,6 @@ def _explore(server: RunningCollector, count: int) -> _Findings:
 @pytest.mark.parametrize(
     ("database_url", "count"),
     [
-        pytest.param("postgresql", 20, marks=pytest.mark.postgres),
         pytest.param("postgresql", 2_000, marks=[pytest.mark.long, pytest.mark.postgres]),
     ],
     indirect=["database_url"],

@@ -150,6 +150,14 @@ def test_what_came_under_a_clock_of_the_future_goes_in_turn(engine: Engine) -> N
     assert _count(engine, tool_call) == 0
 
 
+@pytest.mark.parametrize(
+    "database_url",
+    [
+        pytest.param("sqlite", marks=pytest.mark.long),  # which takes one writer at a time
+        pytest.param("postgresql", marks=pytest.mark.postgres),
+    ],
+    indirect=True,
+)
 def test_two_who_prune_at_once_count_once(engine: Engine) -> None:
     """Several processes that remove the same calls take them out of the counts once."""
     old = NOW - 20 * DAY_US
@@ -173,6 +181,14 @@ def test_two_who_prune_at_once_count_once(engine: Engine) -> None:
     assert recount(engine).right
 
 
+@pytest.mark.parametrize(
+    "database_url",
+    [
+        pytest.param("sqlite", marks=pytest.mark.long),  # which takes one writer at a time
+        pytest.param("postgresql", marks=pytest.mark.postgres),
+    ],
+    indirect=True,
+)
 def test_writers_go_on_while_old_conversations_go(engine: Engine) -> None:
     """Calls that arrive while retention removes their conversation are kept, and counted right."""
     for number in range(25):
