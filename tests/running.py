@@ -6,7 +6,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from copy import copy
@@ -48,7 +47,7 @@ class RunningCollector:
     Args:
         database_url: A database with the schema of today.
         folder: Where its output goes.
-        program: What Python runs, by default a copy of a process that imported the collector.
+        program: What Python runs, in a copy of a process that imported the collector.
         environment: Further ``TOOLFAULT_*`` settings.
     """
 
@@ -67,7 +66,7 @@ class RunningCollector:
         self._program = program
         self._environment = environment
         self._from = 0
-        self._process: subprocess.Popen[bytes] | Program | None = None
+        self._process: Program | None = None
         self.client = _client(self.key)
 
     def __enter__(self) -> Self:
@@ -120,18 +119,8 @@ class RunningCollector:
         }
         inherited = {k: v for k, v in os.environ.items() if not k.startswith("TOOLFAULT_")}
         environ = {**inherited, **settings}
-        if not self._program:
-            self._process = Program(
-                "-m", "toolfault_collector", environ=environ, folder=Path.cwd(), log=self._log
-            )
-            return
-        with self._log.open("ab") as output:
-            self._process = subprocess.Popen(
-                [sys.executable, *self._program],
-                env=environ,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-            )
+        program = self._program or ("-m", "toolfault_collector")
+        self._process = Program(*program, environ=environ, folder=Path.cwd(), log=self._log)
 
     def post(self, *events: Any, key: str | None = None, **members: Any) -> httpx2.Response:
         """Send *events* as one batch."""

@@ -195,8 +195,8 @@ class AnyArrival(RuleBasedStateMachine):
 @pytest.mark.parametrize(
     ("database_url", "examples"),
     [
-        ("sqlite", 8),
-        pytest.param("postgresql", 2, marks=pytest.mark.postgres),
+        ("sqlite", 6),
+        pytest.param("postgresql", 1, marks=pytest.mark.postgres),
         pytest.param("sqlite", 300, marks=[pytest.mark.long, pytest.mark.timeout(3_600)]),
         pytest.param(
             "postgresql",

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection, Engine, String, cast, func, select
 from tests.collector.naive_chains import chains_of, other_calls_of, outcome_of
+from tests.engines import POSTGRESQL_IS_LONG
 from tests.factories import conversation_end, failure, success
 from tests.statements import Statements
 
@@ -140,8 +141,7 @@ def _as_calls(events: Sequence[dict[str, Any]]) -> dict[str, dict[str, list[Call
 @pytest.mark.parametrize(
     ("database_url", "examples"),
     [
-        ("sqlite", 25),
-        pytest.param("postgresql", 6, marks=pytest.mark.postgres),
+        ("sqlite", 15),
         pytest.param("sqlite", 1_000, marks=pytest.mark.long),
         pytest.param("postgresql", 200, marks=[pytest.mark.long, pytest.mark.postgres]),
     ],
@@ -335,6 +335,7 @@ def test_an_empty_turn_is_an_unknown_one(engine: Engine) -> None:
     assert (stored["outcome"], stored["identical_repeats"]) == ("recovered", 0)
 
 
+@POSTGRESQL_IS_LONG
 def test_a_chain_is_told_by_its_conversation(engine: Engine) -> None:
     """Calls of other tools, ends and late calls move the outcome, and from when on it counts."""
     now = now_us()
@@ -365,7 +366,7 @@ def test_resolved_chains_are_not_read_again(engine: Engine) -> None:
     with write_transaction(engine) as conn:
         project_id = ensure_project(conn, "demo")
         steps = []
-        for recovered in (10, 500):
+        for recovered in (10, 250):
             chains = [
                 make(session_id=f"c{recovered}", at=began + (2 * place + later) * SECOND)
                 for place in range(recovered)
@@ -398,12 +399,13 @@ def test_finished_transcript_is_over_at_once(engine: Engine) -> None:
     assert outcomes == {events[0]["event_id"]: "switched", events[2]["event_id"]: "abandoned"}
 
 
+@POSTGRESQL_IS_LONG
 def test_long_conversation_is_not_read_again(engine: Engine) -> None:
     """Storing the next call of a long conversation reads no more rows than of a short one."""
     with write_transaction(engine) as conn:
         project_id = ensure_project(conn, "demo")
         statements = []
-        for size in (10, 1_000):
+        for size in (10, 300):
             began = now_us() - 7_200 * SECOND
             began -= began % HOUR_US  # all within the hour in which names are written once
             session = f"c{size}"

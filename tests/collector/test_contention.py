@@ -92,7 +92,7 @@ def test_who_got_no_processor_is_not_refused(
 @pytest.mark.parametrize(
     ("database_url", "rounds"),
     [
-        ("sqlite", 2),
+        ("sqlite", 1),
         pytest.param("sqlite", 50, marks=LONG),
         pytest.param("postgresql", 2, marks=[*LONG, pytest.mark.postgres]),
     ],

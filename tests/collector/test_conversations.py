@@ -13,7 +13,7 @@ turns = st.sampled_from([None, "a", "b", "c"])
 successes = st.tuples(st.sampled_from("tuv"), st.integers(0, 9), turns)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     made=st.lists(successes, max_size=12),
     starts=st.integers(0, 5),

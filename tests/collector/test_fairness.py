@@ -96,7 +96,7 @@ def test_a_long_search_holds_up_no_other(sqlite_server: RunningCollector) -> Non
     text = "password=x " * 1_400
     renderings = dict.fromkeys(("user", "llm", "system"), text[:8_000])
     error = {"received": text, "snippet": text, "renderings": renderings}
-    heavy = [failure("heavy", session_id=None, error=error) for _ in range(40)]
+    heavy = [failure("heavy", session_id=None, error=error) for _ in range(20)]
     other = new_key(sqlite_server.database_url, project="quiet")
     engine = open_engine(sqlite_server.database_url)
     statuses: list[int] = []
@@ -110,7 +110,7 @@ def test_a_long_search_holds_up_no_other(sqlite_server: RunningCollector) -> Non
         threading.Thread(target=send, args=[success("quiet")], kwargs={"key": other}),
     ]
     with nothing_is_stored(engine):
-        for sender, queued in zip(senders, (1, 41, 42), strict=True):
+        for sender, queued in zip(senders, (1, 21, 22), strict=True):
             sender.start()
             while queued_events(sqlite_server) < queued:
                 assert sender.is_alive()
@@ -121,7 +121,7 @@ def test_a_long_search_holds_up_no_other(sqlite_server: RunningCollector) -> Non
         tools = list(conn.execute(select(tool_call.c.tool).order_by(tool_call.c.id)).scalars())
     engine.dispose()
     assert statuses == [200] * 3
-    assert tools == ["first", "quiet", *["heavy"] * 40]
+    assert tools == ["first", "quiet", *["heavy"] * 20]
 
 
 def test_events_whose_names_are_spelled_in_numbers_count_as_events(

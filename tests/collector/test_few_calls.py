@@ -131,8 +131,8 @@ def _naive(drawn: Sequence[dict[str, Any]], look_back: int) -> list[tuple[int | 
 @pytest.mark.parametrize(
     ("database_url", "look_back", "examples"),
     [
-        ("sqlite", chains.LOOK_BACK, 10),
-        ("sqlite", 1, 4),
+        ("sqlite", chains.LOOK_BACK, 6),
+        ("sqlite", 1, 3),
         pytest.param(
             "sqlite",
             chains.LOOK_BACK,

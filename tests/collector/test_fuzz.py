@@ -77,7 +77,6 @@ def _explore(server: RunningCollector, count: int) -> _Findings:
 @pytest.mark.parametrize(
     ("database_url", "count"),
     [
-        pytest.param("postgresql", 60, marks=pytest.mark.postgres),
         pytest.param("postgresql", 2_000, marks=[pytest.mark.long, pytest.mark.postgres]),
     ],
     indirect=["database_url"],
@@ -90,7 +89,7 @@ def test_mutated_bodies_on_postgres(server: RunningCollector, count: int) -> Non
 @pytest.mark.parametrize(
     ("warm_up", "count"),
     [
-        (200, 400),
+        (60, 120),
         pytest.param(10_000, 100_000, marks=[pytest.mark.long, pytest.mark.timeout(3_600)]),
     ],
 )

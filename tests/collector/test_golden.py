@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from pathlib import Path
 from typing import Any
@@ -136,11 +137,18 @@ def test_what_was_changed_is_flagged(engine: Engine) -> None:
 
 @pytest.mark.parametrize("path", SENT_BY_SDKS, ids=lambda path: path.stem)
 def test_the_published_schema_fits_what_sdks_send(path: Path) -> None:
-    """What any SDK sends is valid by `/v1/schema`, and what is no event is not."""
-    schema = json_schema()
-    Draft202012Validator.check_schema(schema)
-    validator = Draft202012Validator(schema)
+    """What any SDK sends is valid by `/v1/schema`."""
     request = json.loads(path.read_text())
     batch = request.get("request", request)
-    assert [error.message for error in validator.iter_errors(batch)] == []
-    assert not validator.is_valid({"events": [{"type": "tool_call", "success": "yes"}]})
+    assert [error.message for error in _validator().iter_errors(batch)] == []
+
+
+@functools.cache
+def _validator() -> Draft202012Validator:
+    return Draft202012Validator(json_schema())
+
+
+def test_the_published_schema_is_one() -> None:
+    """It is a schema of its draft, and what is no event is not valid by it."""
+    Draft202012Validator.check_schema(json_schema())
+    assert not _validator().is_valid({"events": [{"type": "tool_call", "success": "yes"}]})

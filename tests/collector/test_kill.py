@@ -58,7 +58,7 @@ def _load(collector: RunningCollector) -> Iterator[Load]:
 @pytest.mark.parametrize(
     ("database_url", "kills"),
     [
-        ("sqlite", 3),
+        ("sqlite", 2),
         pytest.param("sqlite", 200, marks=LONG),
         pytest.param("postgresql", 200, marks=[*LONG, pytest.mark.postgres]),
     ],
@@ -161,7 +161,7 @@ def test_killed_in_retention(engine: Engine, kills: int) -> None:
     """Retention that is killed again and again leaves every count right, and comes to its end."""
     with write_transaction(engine) as conn:
         project_id = ensure_project(conn, "demo")
-        for number in range(40 + 40 * kills):
+        for number in range(20 + 20 * kills):
             calls = [failure(session_id=f"c{number}") for _ in range(20)]
             alone = [success(session_id=None) for _ in range(5)]
             store_events(conn, project_id, [*calls, *alone], received_at=now_us())

@@ -13,6 +13,7 @@ from fastapi.testclient import TestClient
 from sqlalchemy import Engine, func, select
 from tests.collector.otlp.spans import as_json, span
 from tests.collector.poisons import DEADLOCK, poison
+from tests.engines import POSTGRESQL_IS_LONG
 from tests.factories import conversation_end, counts, failure, success
 from tests.running import RunningCollector, new_key
 
@@ -209,6 +210,7 @@ def test_names_beyond_the_limit_are_other(engine: Engine) -> None:
     assert recount(engine).right
 
 
+@POSTGRESQL_IS_LONG
 def test_tools_beyond_the_limit_are_in_no_chain(engine: Engine) -> None:
     """Different tools that are stored as one retry nothing of each other; their ends say the same.
 
@@ -321,6 +323,7 @@ def test_what_is_counted_as_other_is_visible(sqlite_engine: Engine) -> None:
     assert "project demo has used 2 names of tools, and 12 calls" in findings["names"].text
 
 
+@POSTGRESQL_IS_LONG
 def test_names_are_remembered_across_processes(engine: Engine) -> None:
     """A new process knows the names that are stored, and other projects have their own."""
     for project, expected in (("demo", "a"), ("demo", "other"), ("second", "b")):

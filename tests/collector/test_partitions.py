@@ -213,18 +213,18 @@ def test_a_partition_that_is_read_for_long_stays(engine: Engine) -> None:
 
 def test_writers_go_on_while_a_partition_is_dropped(engine: Engine) -> None:
     """Calls that arrive for old conversations meanwhile are kept, and counted right."""
-    for number in range(40):
+    for number in range(15):
         _store(engine, *_talk(f"c{number}", 20), days_ago=20)
     _next_partition(engine)
     _store(engine, *_talk("new", 1), days_ago=1)
 
     def store(turn: int) -> str:
-        late = success(f"c{turn % 40}", session_id=f"c{turn % 40}", at=NOW)
+        late = success(f"c{turn % 15}", session_id=f"c{turn % 15}", at=NOW)
         _store(engine, late, days_ago=0)
         return str(late["event_id"])
 
     with writing(store) as stored:
-        for _ in range(10):
+        for _ in range(4):
             prune(engine, days=10, clock=lambda: NOW)
             drop_emptied(engine)
 

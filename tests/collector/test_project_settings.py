@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from sqlalchemy import Engine, select
+from tests.engines import POSTGRESQL_IS_LONG
 from tests.factories import failure
 
 from toolfault_collector.admin.audit import acts
@@ -35,6 +36,7 @@ def _sessions(engine: Engine) -> set[str]:
         return {str(each) for each in conn.execute(select(tool_call.c.session_id)).scalars()}
 
 
+@POSTGRESQL_IS_LONG
 def test_maintenance_keeps_of_each_project_what_is_stored_for_it(engine: Engine) -> None:
     """Ten days by default, 30 or for ever where Settings says so, one call where it says that."""
     _project(engine, "default", ProjectSettings())

@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import Connection, Engine, Table, event, func, select
 from tests.collector.load import writing
 from tests.collector.recount import assert_counts_hold
+from tests.engines import POSTGRESQL_IS_LONG
 from tests.factories import conversation_end, counts, failure, success
 
 from toolfault_collector.admin.projects import ensure_project
@@ -102,6 +103,7 @@ def test_growing_conversation_is_not_old(engine: Engine) -> None:
     assert prune(engine, days=10, clock=lambda: NOW) == Pruned()
 
 
+@POSTGRESQL_IS_LONG
 def test_limit_by_count(engine: Engine) -> None:
     """The oldest conversations go until about so many calls are left, in each project."""
     for number in range(10):
@@ -115,6 +117,7 @@ def test_limit_by_count(engine: Engine) -> None:
     assert recount(engine).right
 
 
+@POSTGRESQL_IS_LONG
 def test_what_came_under_a_clock_of_the_past_stays(engine: Engine) -> None:
     """Events that were received while the clock was ten years behind are as new as they are."""
     _store(engine, *_conversation("before", 2), counts(at=NOW - 2 * DAY_US), days_ago=2)
@@ -129,6 +132,7 @@ def test_what_came_under_a_clock_of_the_past_stays(engine: Engine) -> None:
     assert recount(engine).right
 
 
+@POSTGRESQL_IS_LONG
 def test_what_came_under_a_clock_of_the_future_goes_in_turn(engine: Engine) -> None:
     """Events that were received while the clock was ten years ahead go with their neighbours."""
     _store(
@@ -146,10 +150,18 @@ def test_what_came_under_a_clock_of_the_future_goes_in_turn(engine: Engine) -> N
     assert _count(engine, tool_call) == 0
 
 
+@pytest.mark.parametrize(
+    "database_url",
+    [
+        pytest.param("sqlite", marks=pytest.mark.long),  # which takes one writer at a time
+        pytest.param("postgresql", marks=pytest.mark.postgres),
+    ],
+    indirect=True,
+)
 def test_two_who_prune_at_once_count_once(engine: Engine) -> None:
     """Several processes that remove the same calls take them out of the counts once."""
     old = NOW - 20 * DAY_US
-    for _ in range(8):
+    for _ in range(4):
         alone = [failure(session_id=None, at=old + place) for place in range(120)]
         _store(engine, *alone, *_conversation("old", 20), days_ago=20)
     _store(engine, *_conversation("new", 1), days_ago=1)
@@ -169,13 +181,21 @@ def test_two_who_prune_at_once_count_once(engine: Engine) -> None:
     assert recount(engine).right
 
 
+@pytest.mark.parametrize(
+    "database_url",
+    [
+        pytest.param("sqlite", marks=pytest.mark.long),  # which takes one writer at a time
+        pytest.param("postgresql", marks=pytest.mark.postgres),
+    ],
+    indirect=True,
+)
 def test_writers_go_on_while_old_conversations_go(engine: Engine) -> None:
     """Calls that arrive while retention removes their conversation are kept, and counted right."""
-    for number in range(60):
+    for number in range(25):
         _store(engine, *_conversation(f"c{number}", 20), days_ago=20)
 
     def store(turn: int) -> str:
-        late = success("late", session_id=f"c{turn % 60}", at=NOW)
+        late = success("late", session_id=f"c{turn % 25}", at=NOW)
         _store(engine, late, days_ago=0)
         return str(late["event_id"])
 
@@ -195,7 +215,7 @@ def test_interrupted_retention_leaves_everything_right(
 ) -> None:
     """Ended between two transactions, nothing is half removed, and the next run goes on."""
     monkeypatch.setattr("toolfault_collector.retention.rows.CONVERSATIONS_AT_ONCE", 2)
-    for number in range(20):
+    for number in range(16):
         _store(engine, *_conversation(f"c{number}", 20), days_ago=20)
     _store(engine, *_conversation("new", 1), counts(at=NOW), days_ago=1)
     commits = itertools.count(1)
@@ -213,9 +233,9 @@ def test_interrupted_retention_leaves_everything_right(
         prune(engine, days=10, force=True, clock=lambda: NOW)
     event.remove(engine, "commit", _end)
 
-    assert _count(engine, conversation) == 21 - 2 * after
+    assert _count(engine, conversation) == 17 - 2 * after
     assert recount(engine).right
-    assert prune(engine, days=10, force=True, clock=lambda: NOW).conversations == 20 - 2 * after
+    assert prune(engine, days=10, force=True, clock=lambda: NOW).conversations == 16 - 2 * after
     assert recount(engine).right
 
 

@@ -192,6 +192,7 @@ def test_old_ends_go_with_the_calls_they_count(engine: Engine) -> None:
     assert _right(engine)
 
 
+@POSTGRESQL_IS_LONG
 def test_what_names_a_conversation_is_counted_again(engine: Engine) -> None:
     """The name of a conversation that is cut is the best that any call which is left has."""
     names = {"own": "explicit", "trace": "trace", "mixed": "meta"}
@@ -211,6 +212,7 @@ def test_what_names_a_conversation_is_counted_again(engine: Engine) -> None:
     assert _right(engine)
 
 
+@POSTGRESQL_IS_LONG
 def test_a_call_that_was_removed_and_comes_again_is_stored_again(engine: Engine) -> None:
     """It is a new call of its conversation then, received now, and counted once."""
     old = [
@@ -249,14 +251,14 @@ def test_a_burst_goes_when_its_time_has_come(engine: Engine) -> None:
 @SQLITE
 def test_a_limit_by_count_cuts_what_goes_on(engine: Engine) -> None:
     """One conversation of a project is no reason to keep more than an eighth beyond its limit."""
-    for minute in range(200, 0, -1):
+    for minute in range(100, 0, -1):
         at = NOW - minute * MINUTE_US
         _store(engine, failure("search", session_id="main", at=at), at=at)
         _store(engine, success("search", session_id="main", at=at + SECOND_US), at=at + SECOND_US)
 
-    prune(engine, max_calls=160, clock=lambda: NOW)
+    prune(engine, max_calls=80, clock=lambda: NOW)
 
-    assert 160 <= len(_calls(engine)) <= 182
+    assert 80 <= len(_calls(engine)) <= 91
     assert _right(engine)
 
 
@@ -314,7 +316,7 @@ def _random_history(generator: random.Random) -> list[tuple[float, list[dict[str
     ("database_url", "seed"),
     [
         ("sqlite", 0),
-        ("sqlite", 1),
+        pytest.param("sqlite", 1, marks=pytest.mark.long),
         pytest.param("postgresql", 0, marks=pytest.mark.postgres),
         pytest.param("postgresql", 1, marks=[pytest.mark.postgres, pytest.mark.long]),
         *(pytest.param("sqlite", seed, marks=pytest.mark.long) for seed in range(2, 40)),

@@ -199,7 +199,7 @@ def test_a_kill_loses_and_doubles_nothing(
 
 def test_decades_arrive_in_one_block(sqlite_engine: Engine, events: Engine) -> None:
     """An import of more months than ClickHouse takes at once by default is shipped like any."""
-    calls = [failure(at=now_us() - n * 31 * DAY_US) for n in range(1, 106)]
+    calls = [success(session_id=None, at=now_us() - n * 31 * DAY_US) for n in range(1, 106)]
     with write_transaction(sqlite_engine) as conn:
         outbox.install(conn)
         project = ensure_project(conn, "demo")
@@ -413,7 +413,7 @@ def test_servers_start_together_while_others_write(engine: Engine) -> None:
         project = ensure_project(conn, "demo")
 
     def write(name: str) -> None:
-        for number in range(30):
+        for number in range(15):
             batch = [failure(session_id=f"{name}{number}"), counts(), conversation_end(name)]
             with write_transaction(engine) as conn:
                 store_events(conn, project, batch, received_at=now_us())

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, select
 from tests.collector.recount import assert_counts_hold
+from tests.engines import POSTGRESQL_IS_LONG
 from tests.factories import conversation_end, counts, failure, success
 
 from toolfault_collector.admin.keys import create_key, list_keys, revoke_key
@@ -83,6 +84,7 @@ def _somebody_waits(engine: Engine) -> bool:
         return "Lock" in conn.exec_driver_sql(sql).scalars().all()
 
 
+@POSTGRESQL_IS_LONG
 def test_both_sides_of_a_call_are_never_added_up(engine: Engine) -> None:
     """In any order, resent or in one batch: the agent's report stays, as does a lone server's."""
     for order in permutations(range(3)):
@@ -103,6 +105,7 @@ def test_both_sides_of_a_call_are_never_added_up(engine: Engine) -> None:
     assert recount(engine).right
 
 
+@POSTGRESQL_IS_LONG
 def test_what_a_client_of_the_same_project_counts_is_left_out(engine: Engine) -> None:
     """Calls, counts and ends of a server, as long as the client's key was valid; else they stay."""
     project_id, other = _project(engine), _project(engine, "other")
@@ -147,6 +150,7 @@ def test_both_sides_at_the_same_moment(engine: Engine) -> None:
     assert recount(engine).right
 
 
+@POSTGRESQL_IS_LONG
 def test_the_best_name_of_a_conversation_is_kept(engine: Engine) -> None:
     """Whatever named it best to any of its calls, in any order; an end alone names nothing."""
     project_id, expected, parts = (

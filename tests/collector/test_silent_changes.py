@@ -136,7 +136,7 @@ def stored(collector: RunningCollector) -> Iterator[Engine]:
     engine.dispose()
 
 
-@pytest.mark.parametrize("examples", [40, pytest.param(500, marks=pytest.mark.long)])
+@pytest.mark.parametrize("examples", [15, pytest.param(500, marks=pytest.mark.long)])
 def test_an_event_is_stored_as_sent_or_says_what_was_changed(
     collector: RunningCollector, stored: Engine, examples: int
 ) -> None:
@@ -157,7 +157,7 @@ def test_an_event_is_stored_as_sent_or_says_what_was_changed(
     explore()
 
 
-@pytest.mark.parametrize("examples", [40, pytest.param(300, marks=pytest.mark.long)])
+@pytest.mark.parametrize("examples", [15, pytest.param(300, marks=pytest.mark.long)])
 def test_so_is_an_event_that_is_no_call(
     collector: RunningCollector, stored: Engine, examples: int
 ) -> None:

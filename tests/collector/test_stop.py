@@ -148,7 +148,7 @@ def test_slow_question_does_not_hold_up_the_end(database_url: str, tmp_path: Pat
     """A server whose readers wait for a database that does not answer still ends in time."""
     waiting = text("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
     engine = open_engine(database_url)
-    with live_server(tmp_path, database_url=database_url, TOOLFAULT_STOP_SECONDS="2") as server:
+    with live_server(tmp_path, database_url=database_url, TOOLFAULT_STOP_SECONDS="1") as server:
         headers = {"Authorization": f"Bearer {new_key(database_url, kind='read')}"}
         asked = threading.Thread(target=_ask, args=(f"{server.address}/api/v1/failures", headers))
         with engine.begin() as holder, engine.connect() as watcher:

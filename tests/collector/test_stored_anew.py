@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy import Engine, select
 from tests.collector.poisons import poison
 from tests.collector.test_writer import submission_of
+from tests.engines import POSTGRESQL_IS_LONG
 from tests.factories import failure, success
 
 from toolfault_collector.doctor.recount import recount
@@ -58,6 +59,7 @@ def _mixed_up(engine: Engine) -> list[str]:
     ]
 
 
+@POSTGRESQL_IS_LONG
 def test_id_that_was_given_again_is_not_taken_for_the_old_row(collector: Collector) -> None:
     """A failure is never stored as another, whose row has the id of one that was removed."""
     _store(collector, "known")
@@ -79,6 +81,7 @@ def test_rows_of_one_batch_are_not_mixed_up(collector: Collector) -> None:
     assert _mixed_up(collector.engine) == []
 
 
+@POSTGRESQL_IS_LONG
 def test_success_beside_a_poison_event_ends_no_chain(collector: Collector) -> None:
     """What was the retry of a failure that the database then refused is stored as no retry."""
     with write_transaction(collector.engine) as conn:

@@ -15,7 +15,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-__all__ = ["NAMES", "QUICK", "driver_of", "folder", "is_made", "python_of"]
+__all__ = ["NAMES", "PLAYED", "QUICK", "driver_of", "folder", "is_made", "python_of"]
 
 _HERE = Path(__file__).parent
 NAMES = tuple(sorted(path.stem for path in (_HERE / "requirements").glob("*.txt")))
@@ -23,8 +23,13 @@ NAMES = tuple(sorted(path.stem for path in (_HERE / "requirements").glob("*.txt"
 
 ``<framework>-observed`` is the newest with the instrumentations of others, see ``observe.py``.
 """
-QUICK = ("fastmcp-new", "langchain-new", "mcp-new", "openai-agents-new", "pydantic-ai-new")
-"""What ``make test`` runs."""
+PLAYED = ("langchain-new", "mcp-new", "pydantic-ai-new")
+"""Whose whole table ``make test`` plays: one for each way in which calls are hooked.
+
+The methods of each tool, the session of a protocol, and the framework's own check of arguments.
+"""
+QUICK = (*PLAYED, "fastmcp-new")
+"""What ``make test`` makes: of FastMCP's server it plays a few scenarios."""
 
 
 def folder() -> Path:

@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 from tests.integrations.answers import ROOT, answer
-from tests.integrations.environments import NAMES, QUICK, driver_of
+from tests.integrations.environments import NAMES, PLAYED, driver_of
 from tests.integrations.example import OF_README
 from tests.integrations.scenarios import AGENT, CONVERSATION, MODEL, SCENARIOS
 
 DRIVERS = {path.stem for path in (Path(__file__).parent / "drivers").glob("*.py")}
-# In `make test` the newest versions of five frameworks, of whose further modes with few scenarios.
+# In `make test` the newest versions of three frameworks, of whose further modes with few scenarios.
 IN_EVERY_MODE = " in every mode"
 ENVIRONMENTS = [
-    *QUICK,
+    *PLAYED,
     *(
-        pytest.param(name + IN_EVERY_MODE * (name in QUICK), marks=pytest.mark.long)
+        pytest.param(name + IN_EVERY_MODE * (name in PLAYED), marks=pytest.mark.long)
         for name in NAMES
         if driver_of(name) in DRIVERS
     ),
@@ -31,14 +31,14 @@ FAULTY = ("wrong type", "missing", "three faults at once", "retry until success"
 
 def _ran(name: str, *options: str) -> dict[str, Any]:
     """Run the table in an environment, once for all tests of this process."""
-    more = ["--few", "--example"] if name in QUICK and not options else []
+    more = ["--few", "--example"] if name in PLAYED and not options else []
     name = name.removesuffix(IN_EVERY_MODE)
     return answer(name, "run", driver_of(name), *options, *more)
 
 
 def _has_example_of_its_own(name: str) -> bool:
     example = ROOT / "docs" / "examples" / f"{driver_of(name)}.py"
-    return name.endswith("-new") and name not in (*QUICK, CLAUDE) and example.exists()
+    return name.endswith("-new") and name not in (*PLAYED, CLAUDE) and example.exists()
 
 
 def _runs(name: str, scenario: str, *, improve: bool) -> list[dict[str, Any]]:
@@ -160,16 +160,23 @@ def _check_example(ran: dict[str, Any]) -> None:
     assert "restaurant" in {issue["field"] for issue in failed[0]["error"]["issues"]}
 
 
-@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.parametrize("name", PLAYED)
 def test_the_example_of_the_documentation_reports_its_failed_call(name: str) -> None:
     """Each example runs as it stands, and the call that it gets wrong is one failed event."""
     _check_example(_ran(name)["example"])
 
 
-@pytest.mark.parametrize("name", [f"{name.replace('_', '-')}-new" for name in OF_README])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if name in PLAYED else pytest.mark.long)
+        for name in (f"{each.replace('_', '-')}-new" for each in OF_README)
+    ],
+)
 def test_the_first_lines_of_the_readme_report_a_failed_call(name: str) -> None:
     """README.md has a block for each of three frameworks, which runs around an agent of it."""
-    _check_example(_ran(name)["readme"])
+    options = () if name in PLAYED else ("--example", "--only=success")
+    _check_example(_ran(name, *options)["readme"])
 
 
 @each_environment

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 import signal
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -24,6 +22,7 @@ from sqlalchemy import (
     table,
     text,
 )
+from tests.engines import POSTGRESQL_IS_LONG
 from tests.factories import change, conversation_end, counts, failure, success, tool_error
 from tests.next_schema import add_next_schema
 from tests.starting import completed
@@ -219,6 +218,11 @@ def _rows(project_id: int) -> dict[str, dict[str, Any]]:
     }
 
 
+@pytest.mark.parametrize(
+    "empty_database_url",
+    ["sqlite", pytest.param("postgresql", marks=[pytest.mark.postgres, pytest.mark.long])],
+    indirect=True,
+)
 def test_models_match_the_history(empty: Engine) -> None:
     """The tables that the revisions make are those of `tables`."""
     migrations.upgrade(empty)
@@ -365,6 +369,7 @@ def _rows_of(engine: Engine, columns: dict[str, list[str]]) -> dict[str, list[tu
     return rows
 
 
+@POSTGRESQL_IS_LONG
 def test_a_revision_keeps_what_was_stored(
     engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -422,7 +427,7 @@ migrations.upgrade(engine)
 @pytest.mark.parametrize(
     ("database_url", "kills"),
     [
-        ("sqlite", 2),
+        ("sqlite", 1),
         pytest.param("postgresql", 1, marks=pytest.mark.postgres),
         pytest.param("sqlite", 20, marks=LONG),
         pytest.param("postgresql", 20, marks=[*LONG, pytest.mark.postgres]),
@@ -502,6 +507,6 @@ def test_a_server_on_the_schema_of_today_starts_without_alembic(sqlite_url: str)
         "sys.exit('alembic' in sys.modules)"
     )
 
-    done = subprocess.run([sys.executable, "-c", code, sqlite_url], timeout=60, check=False)
+    done = completed("-c", code, sqlite_url)
 
-    assert done.returncode == 0
+    assert done.returncode == 0, done.stderr

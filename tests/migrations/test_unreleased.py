@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import Engine, inspect, text
+from tests.engines import POSTGRESQL_IS_LONG
 from tests.starting import completed
 
 import toolfault_migrations as migrations
@@ -84,6 +85,7 @@ def _is_clear(sentence: str) -> bool:
     return all(each in sentence for each in said)
 
 
+@POSTGRESQL_IS_LONG
 def test_every_command_refuses_it(unreleased: Engine, tmp_path: Path) -> None:
     """Exit code 1 and one sentence that says what it is and what to do, and nothing is changed."""
     folder = tmp_path / "here"
@@ -103,6 +105,7 @@ def test_every_command_refuses_it(unreleased: Engine, tmp_path: Path) -> None:
     assert not is_at_head(unreleased)
 
 
+@POSTGRESQL_IS_LONG
 def test_a_collector_without_pages_refuses_it(unreleased: Engine, tmp_path: Path) -> None:
     """It ends at once, with exit code 1 and the same sentence."""
     before = _state(unreleased)

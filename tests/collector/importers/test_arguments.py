@@ -39,7 +39,7 @@ def _changes(folder: Path, before: Any, after: Any) -> list[dict[str, str]]:
     return [dict(each) for each in difference or ()]
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(value=st.dictionaries(st.text(), values))
 @example(value={"": [False], "0": None})
 @example(value={"a": {"b": 1}, "a.b": "1"})

@@ -12,6 +12,7 @@ from sqlalchemy import Engine, func, select
 from tests.collector.importers.counting import count_stored, total
 from tests.collector.importers.sessions import answer, call, write
 from tests.collector.importers.strategies import write_runs
+from tests.engines import POSTGRESQL_IS_LONG
 
 from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.importers import Progress, import_paths
@@ -157,6 +158,7 @@ def test_an_answer_of_the_next_day_is_that_of_its_call(
 
 @pytest.mark.parametrize("order", [("early", "late"), ("late", "early")])
 @pytest.mark.parametrize("at_once", [True, False])
+@POSTGRESQL_IS_LONG
 def test_a_late_answer_is_no_second_call(
     engine: Engine, project: int, tmp_path: Path, order: tuple[str, ...], at_once: bool
 ) -> None:
@@ -382,7 +384,7 @@ def test_an_interrupted_import_goes_on_where_it_was(
 ) -> None:
     """What was stored before an interruption is found again; the end is as without it."""
     lines = []
-    for number in range(1, 1_200):
+    for number in range(1, 600):
         lines += [call(number), answer(number, failed=number % 3 > 0)]
     path = write(tmp_path / "s.jsonl", lines)
 
@@ -396,7 +398,7 @@ def test_an_interrupted_import_goes_on_where_it_was(
     with pytest.raises(Stopped):
         import_paths(engine, project, [path], on_progress=stop)
     (halfway,) = count_stored(engine, project).values()
-    assert 0 < halfway.calls < 1_199
+    assert 0 < halfway.calls < 599
     import_paths(engine, project, [path])
     (counted,) = count_stored(engine, project).values()
-    assert (counted.calls, counted.chains, counted.recovered) == (1_199, 400, 399)
+    assert (counted.calls, counted.chains, counted.recovered) == (599, 200, 199)

@@ -57,8 +57,18 @@ def test_objects_behind_each_other_are_read_up_to_a_broken_one(tmp_path: Path) -
     assert [problem.position for problem in problems] == ["object 3"]
 
 
-@pytest.mark.parametrize("ascii_only", [True, False])
-@pytest.mark.parametrize("layout", ["array", "indented array", "lines"])
+@pytest.mark.parametrize(
+    ("layout", "ascii_only"),
+    [
+        ("array", False),
+        ("lines", False),
+        *(
+            pytest.param(*case, marks=pytest.mark.long)
+            for case in (("array", True), ("indented array", False), ("lines", True))
+        ),
+        pytest.param("indented array", True, marks=pytest.mark.long),
+    ],
+)
 def test_a_file_of_many_pieces_is_read_as_written(
     tmp_path: Path, layout: str, ascii_only: bool
 ) -> None:
@@ -82,7 +92,7 @@ def test_a_file_of_many_pieces_is_read_as_written(
     assert _texts(found) == texts
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.binary(max_size=200))
 @example(data=b"\xff\xfe[\0{\0")
 @example(data=b"\xef\xbb\xbf[1, \xff")
@@ -107,7 +117,7 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(values=st.lists(json_values, max_size=4))
 def test_no_values_at_all_raise(tmp_path: Path, values: list[object]) -> None:
     """Every format recognises and reads any JSON values without an exception."""

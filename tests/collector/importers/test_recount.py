@@ -25,9 +25,9 @@ from toolfault_collector.importers import import_paths
 from toolfault_collector.storage.database.engine import write_transaction
 
 FUZZ = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-FEW = settings(FUZZ, max_examples=10)
+FEW = settings(FUZZ, max_examples=5)
 
 
 @FUZZ

@@ -255,8 +255,14 @@ def test_ids_in_base64_are_the_ids_that_were_sent(tmp_path: Path) -> None:
     assert ids[0] == ids[1]
 
 
-@pytest.mark.parametrize("layout", ["lines", "array", "printed"])
-@pytest.mark.parametrize("where", ["around", "within", "text"])
+@pytest.mark.parametrize(
+    ("layout", "where"),
+    [
+        pytest.param(layout, where, marks=[] if row == place else pytest.mark.long)
+        for row, layout in enumerate(("lines", "array", "printed"))
+        for place, where in enumerate(("around", "within", "text"))
+    ],
+)
 def test_a_span_that_is_nested_too_deeply_costs_only_itself(
     layout: str, where: str, tmp_path: Path
 ) -> None:

@@ -205,7 +205,7 @@ def _parts(items: list[Any], generator: random.Random) -> list[list[Any]]:
 @pytest.mark.parametrize(
     ("database_url", "examples"),
     [
-        ("sqlite", 12),
+        ("sqlite", 5),
         pytest.param("sqlite", 500, marks=LONG),
         pytest.param("postgresql", 50, marks=[*LONG, pytest.mark.postgres]),
     ],

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolfault_collector.otlp.calls.spans import LogRecord, Span, SpanEvent
@@ -191,6 +191,7 @@ _ANY = st.recursive(
 )
 
 
+@settings(max_examples=40)
 @given(st.dictionaries(st.sampled_from(_KEYS), _ANY, max_size=8))
 def test_no_value_raises(value: dict[str, Any]) -> None:
     """Whatever stands where something else is meant, reading goes on."""

@@ -59,8 +59,8 @@ def _explore(server: RunningCollector, count: int) -> None:
 @pytest.mark.parametrize(
     ("database_url", "count"),
     [
-        ("sqlite", 200),
-        pytest.param("postgresql", 20, marks=pytest.mark.postgres),
+        ("sqlite", 80),
+        pytest.param("postgresql", 20, marks=[pytest.mark.long, pytest.mark.postgres]),
         pytest.param("sqlite", 50_000, marks=[pytest.mark.long, pytest.mark.timeout(7_200)]),
     ],
     indirect=["database_url"],

@@ -12,7 +12,7 @@ from tests.engines import POSTGRESQL_IS_LONG
 from tests.running import RunningCollector
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @POSTGRESQL_IS_LONG
 def test_killed_between_the_spans_of_a_trace(database_url: str, tmp_path: Path) -> None:
     """Spans that were acknowledged are there after a kill -9; the rest of their trace finds them.

@@ -11,6 +11,7 @@ import pytest
 from sqlalchemy import Engine, select, update
 from structlog.testing import capture_logs
 from tests.collector.otlp.spans import BEGAN, as_json, attributes_of, span
+from tests.engines import POSTGRESQL_IS_LONG
 
 from toolfault_collector.admin.audit import acts
 from toolfault_collector.admin.projects import ensure_project, lock_project
@@ -103,6 +104,7 @@ def test_a_rule_that_is_off_counts_no_failure_from_then_on(engine: Engine) -> No
     assert _calls(engine, other) == [("4", False, sign)]
 
 
+@POSTGRESQL_IS_LONG
 def test_log_records_and_files_follow_the_rules(engine: Engine, tmp_path: Path) -> None:
     """A record outside any trace and an imported span are decided like a span that is received."""
     project_id = _project(engine)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from pydantic_core import PydanticCustomError
@@ -308,6 +308,7 @@ def test_broken_containers_are_refused_by_their_repair() -> None:
         COERCERS["object"]("{broken")
 
 
+@settings(max_examples=30)
 @given(st.dictionaries(st.text(), st.one_of(st.integers(), st.text(), st.booleans(), st.none())))
 def test_every_object_survives_the_way_through_text(value) -> None:
     """[H-10] Whatever object a model writes as JSON text comes out as it was."""

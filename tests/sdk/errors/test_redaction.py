@@ -6,7 +6,7 @@ import json
 import tracemalloc
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import product
+from itertools import islice, product
 from typing import Any
 
 import pytest
@@ -169,22 +169,21 @@ def _leaks(secret: Secret, encoding: str, place: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("encoding", "places"),
+    ("encoding", "places", "every"),
     [
-        ("plain", PLACES),
-        ("base64", ("arg_value", "message", "bytes")),
-        ("percent", ("query", "nested_list", "json_in_string")),
-        pytest.param("base64", PLACES, marks=pytest.mark.long),
-        pytest.param("percent", PLACES, marks=pytest.mark.long),
+        ("plain", PLACES, 3),  # each format in four of the twelve
+        ("base64", ("arg_value", "message", "bytes"), 3),
+        ("percent", ("query", "nested_list", "json_in_string"), 3),
+        *(pytest.param(each, PLACES, 1, marks=pytest.mark.long) for each in ENCODINGS),
     ],
 )
-def test_no_planted_secret_comes_out(encoding: str, places: Iterable[str]) -> None:
+def test_no_planted_secret_comes_out(encoding: str, places: Iterable[str], every: int) -> None:
     """[C16][L-14] Each of 40 formats, planted in any place, encoded or not, is in no output."""
-    secrets = formats()
+    secrets = list(formats())
     leaks = [
         (secret.name, place, texts)
-        for secret in secrets
-        for place in places
+        for number, secret in enumerate(secrets)
+        for place in list(places)[number % every :: every]
         if (texts := _leaks(secret, encoding, place))
     ]
 
@@ -200,15 +199,16 @@ def test_padded_text_is_read_as_what_it_pads() -> None:
     assert "l\ufffdi\ufffdv" not in ToolError("t", f"got {padded}").render("llm")
 
 
-def test_ordinary_errors_are_left_alone() -> None:
-    """[C16] Of 5,000 ordinary errors at most 0.5 % are touched."""
+@pytest.mark.parametrize("count", [1_000, pytest.param(5_000, marks=pytest.mark.long)])
+def test_ordinary_errors_are_left_alone(count: int) -> None:
+    """[C16] Of thousands of ordinary errors at most 0.5 % are touched."""
     touched = Counter(
         TEMPLATES[number % len(TEMPLATES)]
-        for number, text in enumerate(ordinary_errors())
+        for number, text in enumerate(islice(ordinary_errors(), count))
         if redact_text(text) != text
     )
 
-    assert sum(touched.values()) <= 25, touched.most_common(5)
+    assert sum(touched.values()) <= count // 200, touched.most_common(5)
 
 
 def test_a_cut_never_uncovers_half_a_secret() -> None:

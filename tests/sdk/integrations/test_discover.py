@@ -14,6 +14,7 @@ PACKAGES = {
     "agents/tool.py": f"async def {PLACE}(): ...\noriginal = {PLACE}\n",
     "pydantic_ai/__init__.py": "",
     "pydantic_ai/tool_manager.py": "class ToolManager:\n    def validate_tool_call(self): ...\n",
+    "mcp/__init__.py": "",  # the one that is installed takes seconds to load
     "pydantic_ai_slim-1.0.dist-info/METADATA": "Name: pydantic-ai-slim\nVersion: 1.0\n",
 }
 

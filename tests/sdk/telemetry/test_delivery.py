@@ -263,7 +263,11 @@ def unreachable() -> str:
 
 @pytest.mark.parametrize(
     "dsn",
-    [None, "http://KEY@no-such-host.invalid:80", "https://KEY@{address}"],
+    [
+        None,
+        pytest.param("http://KEY@no-such-host.invalid:80", marks=pytest.mark.long),
+        "https://KEY@{address}",
+    ],
     ids=["refused", "no such host", "TLS failure"],
 )
 def test_unreachable_collector_keeps_events_pending(
@@ -307,7 +311,14 @@ def test_dead_connection_is_replaced(collector: Server, make_client: MakeClient)
     assert len(collector.events) == 3
 
 
-@pytest.mark.parametrize("behaviour", [behave.torn, behave.garbage, behave.silent, behave.honest])
+@pytest.mark.parametrize(
+    "behaviour",
+    [
+        behave.silent,
+        behave.honest,
+        *(pytest.param(each, marks=pytest.mark.long) for each in (behave.torn, behave.garbage)),
+    ],
+)
 def test_closing_hangs_up(behaviour: Behaviour, collector: Server, make_client: MakeClient) -> None:
     """Whatever became of an answer, the collector hears the end of the connection at once."""
     connections, begun, hung_up = [], threading.Event(), threading.Semaphore(0)

@@ -231,7 +231,7 @@ def test_invented_tools_cost_bounded_memory(make_client: MakeClient) -> None:
         assert client.flush(20)
         tracemalloc.start()
         try:
-            for number in range(200):
+            for number in range(80):
                 client.on_call(a_call(f"{number}-{'x' * 100_000}", error=a_failure()))
             assert client.flush(60)
             kept, _ = tracemalloc.get_traced_memory()

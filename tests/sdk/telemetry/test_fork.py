@@ -79,7 +79,7 @@ class Holding:
         return f"{os.getpid():08x}-0000-7000-8000-{self.made:012x}"
 
 
-@few_or_many(4, 250)
+@few_or_many(2, 250)
 @pytest.mark.parametrize("holder", ["a capture", "the sender"])
 def test_forks_while_another_thread_is_in_the_middle(
     holder: str, times: int, collector: Server, make_client: MakeClient
@@ -134,7 +134,7 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) or (0 if delivered els
 """
 
 
-@few_or_many(2, 50)
+@few_or_many(1, 50)
 def test_fork_while_the_sender_loads_its_modules(times: int, collector: Server) -> None:
     """A fork right after the first event, when the sender imports what it needs, is harmless."""
     for _ in range(times):

@@ -97,7 +97,7 @@ errors = st.one_of(
 
 
 @settings(
-    max_examples=10_000 if os.environ.get("TOOLFAULT_LONG") else 50,
+    max_examples=10_000 if os.environ.get("TOOLFAULT_LONG") else 20,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
@@ -460,7 +460,7 @@ toolfault.close(0.0)
 """
 
 
-@few_or_many(12_000, 1_000_000)
+@few_or_many(4_000, 1_000_000)
 def test_a_dead_collector_costs_bounded_memory(times: int) -> None:
     """Captures of 1 KB to 1 MB against a dead collector: at most 32 MiB, counted exactly."""
     agent = python("-c", MEMORY, str(times))

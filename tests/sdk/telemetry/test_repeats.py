@@ -53,7 +53,7 @@ def call(client: Client, arguments: Any, *, mark: bool | None = False, **members
     client.on_call(record)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     script=st.lists(
         st.tuples(

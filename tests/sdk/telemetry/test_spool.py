@@ -351,8 +351,8 @@ def kill_at_random(agent: subprocess.Popen[bytes], server: Server, chance: rando
     return seen
 
 
-@few_or_many(3, 100)
-@pytest.mark.parametrize("mode", ["all", "folded"])
+@few_or_many(2, 100)
+@pytest.mark.parametrize("mode", [pytest.param("all", marks=pytest.mark.long), "folded"])
 def test_kill_loses_nothing_that_was_captured(
     mode: str, times: int, collector: Server, make_client: MakeClient, tmp_path: Path
 ) -> None:

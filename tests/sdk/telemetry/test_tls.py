@@ -155,8 +155,8 @@ def sends(dsn: str, make_client: MakeClient) -> None:
     ("behave", "tries"),
     [
         (close, sends),
-        (reset, sends),
-        (reset_after_a_word, sends),
+        pytest.param(reset, sends, marks=pytest.mark.long),
+        pytest.param(reset_after_a_word, sends, marks=pytest.mark.long),
         (mute, sends),
         (plain, sends),
     ],
@@ -169,7 +169,15 @@ def test_a_handshake_that_fails_leaves_nothing_open(
         tries(f"https://KEY@127.0.0.1:{port}", make_client)
 
 
-@pytest.mark.parametrize("behave", [no_tunnel, reset, mute, *map(after_a_tunnel, (reset, plain))])
+@pytest.mark.parametrize(
+    "behave",
+    [
+        no_tunnel,
+        mute,
+        after_a_tunnel(plain),
+        *(pytest.param(each, marks=pytest.mark.long) for each in (reset, after_a_tunnel(reset))),
+    ],
+)
 def test_a_tunnel_that_fails_leaves_nothing_open(
     behave: Peer, make_client: MakeClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:

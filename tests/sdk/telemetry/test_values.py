@@ -181,7 +181,7 @@ def holds(text: str) -> bool:
     return MARK in text or str(NUMBER) in text
 
 
-@pytest.mark.parametrize("examples", [8, pytest.param(200, marks=pytest.mark.long)])
+@pytest.mark.parametrize("examples", [4, pytest.param(200, marks=pytest.mark.long)])
 def test_no_value_leaves_unless_it_is_asked_for(examples: int) -> None:
     """By default no request holds a value from any place; what models are told holds them."""
 

@@ -127,7 +127,7 @@ json_values = st.recursive(
 ANNOTATIONS = [entry[0] for entry in ACCEPTED]
 
 
-@settings(deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(annotation=st.sampled_from(ANNOTATIONS), value=json_values, coerce=st.booleans())
 def test_any_json_is_accepted_or_explained(annotation: Any, value: Any, coerce: bool) -> None:
     """Whatever the model sends, the check returns, and says why where it does not accept."""
@@ -138,7 +138,7 @@ def test_any_json_is_accepted_or_explained(annotation: Any, value: Any, coerce: 
         assert message
 
 
-@settings(deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(value=st.integers() | st.text() | st.booleans() | st.none() | st.floats())
 def test_pydantic_and_the_hints_agree(value: Any) -> None:
     """What the strict pydantic model of the same hints accepts, the hints accept, and inversely."""

@@ -23,7 +23,7 @@ from toolfault import ToolManager, ToolRegistry, ToolResult, report_validation_e
 from toolfault.coerce import LLMBool, LLMInt, LLMJson
 from toolfault.tools import CallRecord, observe, unobserve
 
-EXAMPLES = int(os.environ.get("TOOLFAULT_HOSTILE_EXAMPLES", "100"))
+EXAMPLES = int(os.environ.get("TOOLFAULT_HOSTILE_EXAMPLES", "30"))
 MOST_BYTES = 64 * 1024
 
 

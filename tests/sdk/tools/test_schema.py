@@ -389,7 +389,7 @@ values = st.recursive(
 )
 
 
-@settings(deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(schema=schemas, value=values)
 def test_the_verdict_is_that_of_the_specification(schema: dict[str, Any], value: Any) -> None:
     """The same verdict as jsonschema, the reference implementation in Python."""

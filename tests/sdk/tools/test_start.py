@@ -155,7 +155,17 @@ def interpreters() -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("python", [*interpreters(), sys.executable], ids=lambda path: path[-24:])
+INSTALLED = interpreters() or [sys.executable]
+
+
+@pytest.mark.parametrize(
+    "python",
+    [
+        pytest.param(path, marks=[] if place in (0, len(INSTALLED) - 1) else pytest.mark.long)
+        for place, path in enumerate(INSTALLED)
+    ],
+    ids=lambda path: path[-24:],
+)
 def test_every_python_found_here(python: str) -> None:
     """Hints, coercions, manager and timeouts work on every installed Python, without packages."""
     done = run(SMOKE, python)
