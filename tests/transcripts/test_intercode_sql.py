@@ -40,7 +40,7 @@ def quiet_tools() -> Iterator[None]:
     logger.setLevel(level)
 
 
-@pytest.fixture(scope="module", params=["before", pytest.param("after", marks=pytest.mark.long)])
+@pytest.fixture(scope="module", params=["after", pytest.param("before", marks=pytest.mark.long)])
 def variant(request: pytest.FixtureRequest) -> str:
     """One side of the recorded experiment."""
     return str(request.param)

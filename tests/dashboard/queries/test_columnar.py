@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 from hypothesis import Phase, given, settings
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, func, literal, select, union_all
 from sqlalchemy.exc import DatabaseError
 from tests.dashboard.columnar import Both
 from tests.dashboard.generated import NOW, PROJECTS
@@ -80,16 +80,15 @@ def test_every_reading_function_answers_the_same(both: Both, project: str, text:
 def _matching(conn: Connection, project: int, query: Query) -> list[object]:
     """Return the failures, chains and calls that *query* is true of."""
     scope = (project, query, NOW)
-    failures = select(tool_call.c.event_id).where(failures_where(*scope))
-    chains = select(chain.c.chain_id).where(chains_where(*scope))
-    calls = select(func.count()).select_from(tool_call).where(calls_where(*scope))
-    folded = select(func.count()).select_from(call_counts).where(counts_where(*scope))
-    return [
-        sorted(conn.execute(failures).scalars()),
-        sorted(conn.execute(chains).scalars()),
-        conn.execute(calls).scalar_one(),
-        conn.execute(folded).scalar_one(),
+    found = union_all(
+        select(literal("failure"), tool_call.c.event_id).where(failures_where(*scope)),
+        select(literal("chain"), chain.c.chain_id).where(chains_where(*scope)),
+    )
+    counts = [
+        select(func.count()).select_from(table).where(where(*scope)).scalar_subquery()
+        for table, where in ((tool_call, calls_where), (call_counts, counts_where))
     ]
+    return [sorted(map(tuple, conn.execute(found))), tuple(conn.execute(select(*counts)).one())]
 
 
 def test_each_key_finds_the_same_rows(both: Both) -> None:

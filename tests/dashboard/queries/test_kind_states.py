@@ -174,6 +174,11 @@ def lives(
     engine.dispose()
 
 
+@pytest.mark.parametrize(
+    "lives",
+    ["sqlite", pytest.param("postgresql", marks=[pytest.mark.postgres, pytest.mark.long])],
+    indirect=True,
+)
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     steps=_steps,

@@ -74,7 +74,7 @@ def _check(conn: Connection, project: int, tables: Tables, query: Query) -> None
 
 @given(query=queries)
 @settings(
-    max_examples=30,
+    max_examples=15,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
@@ -87,8 +87,8 @@ def test_sql_and_naive_reading_agree(
 
 @on_engines(
     "number",
-    [30, pytest.param(2_500, marks=pytest.mark.long)],
-    [30, pytest.param(2_500, marks=pytest.mark.long)],
+    [pytest.param(2_500, marks=pytest.mark.long)],
+    [15, pytest.param(2_500, marks=pytest.mark.long)],
 )
 def test_any_query_runs(number: int, conn: Connection, project: int) -> None:
     """No query that can be written is an SQL error, and each is read back from its own text."""
