@@ -62,7 +62,7 @@ def test_matrix(conn: Connection, asked: Scope, stored: Tables, by: Any) -> None
     assert all(cell.rate.n == max(calls[cell.tool], cell.failures) for cell in found.cells)
 
 
-@each_text
+@on_engines("text", TEXTS[1:], [ONE], long=[TEXTS[0], *MORE_TEXTS])
 def test_messages(conn: Connection, asked: Scope, stored: Tables) -> None:
     """A wording's failures, answers and fixes are those of the next call in each chain."""
     members: defaultdict[str, dict[int, dict[str, Any]]] = defaultdict(dict)

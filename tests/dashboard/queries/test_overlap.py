@@ -38,6 +38,7 @@ def _calls_in_rows(conn: Connection, project: int, tool: str, since: int, until:
 
 WHOLE = ("tool:search", "", (90, 0))
 PART = ("tool:search since:20d", "until:6d", (20, 6))
+SHORT = ("tool:search since:9d until:2d", "since:12d until:6d", (9, 6))
 NONE = ("tool:search until:10d", "since:10d", None)
 MORE = (
     ("tool:search,http_request", "tool:search code:wrong_type", (90, 0)),
@@ -62,7 +63,7 @@ def test_the_overlap_is_the_calls_that_both_sides_match(
 
 @on_engines(
     "before,after,window",
-    [PART, *_long(WHOLE, NONE, *MORE)],
+    [SHORT, *_long(WHOLE, PART, NONE, *MORE)],
     _long(WHOLE, PART, NONE, *MORE),
     history="large_url",
 )

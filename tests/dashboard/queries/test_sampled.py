@@ -268,7 +268,7 @@ def test_round_trips_and_costs(conn: Connection, asked: Scope, stored: Tables) -
         _near(row.tokens_lost or 0, sum(_weight(c) * c["tokens_lost"] for c in told))
 
 
-@each_text
+@on_engines("text", TEXTS[1:2], [ONE], long=[TEXTS[0], *TEXTS[2:], *MORE_TEXTS])
 def test_messages(conn: Connection, asked: Scope, stored: Tables) -> None:
     """Failures of a wording are weights, and its rates ratios of them."""
     failures = stored.failures(asked.query, NOW)
