@@ -56,7 +56,8 @@ def server(
         try:
             replay(intercode / f"{variant}.json", variant)
         finally:
-            toolfault.close()
+            # The conversations end here: on a busy machine that took longer than two seconds.
+            assert toolfault.close(60)
         yield running
 
 

@@ -30,13 +30,13 @@ from toolfault_dashboard.search import parse
 TEXTS = (
     "",
     "-tool:http_request since:14d",
-    "code:wrong_type,not_found model:claude*",
+    "chain:recovered,none",
     "tool:nothing_like_it",
 )
 MORE_TEXTS = (
     "tool:http_request,search",
     "field:port -audience:user",
-    "chain:recovered,none",
+    "code:wrong_type,not_found model:claude*",
     'since:2026-11-01 until:2026-11-15 model:""',
     "variant:treatment has:near_miss",
     "conversation:conv-*",
