@@ -1626,7 +1626,7 @@ BREAKS: Final = (
         file="dashboard/toolfault_dashboard/search/where.py",
         old='clause.key == "conversation" and not clause.negated',
         new='clause.key == "conversation"',
-        found_by=("tests/dashboard/queries/test_recount.py::test_summary",),
+        found_by=("tests/dashboard/search/test_where.py::test_each_key_on_real_values",),
     ),
     Break(
         name="search-until-includes-the-end",

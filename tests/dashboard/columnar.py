@@ -96,7 +96,7 @@ def _chains(conn: Connection, scope: Scope) -> list[object]:
 
 def _changes(conn: Connection, scope: Scope) -> list[object]:
     found: list[object] = []
-    for row in queries.all_changes(conn, scope)[:2]:
+    for row in queries.all_changes(conn, scope)[:1]:
         found += [
             queries.change(conn, scope, row.event_id),
             queries.change_comparison(conn, scope, row),

@@ -35,11 +35,12 @@ def on_engines(
     sqlite: Sequence[object],
     postgresql: Sequence[object] = (),
     *,
+    long: Sequence[object] = (),
     history: str = "history_url",
 ) -> pytest.MarkDecorator:
     """Parametrise a test with *names*: other values on SQLite than on PostgreSQL, mostly more.
 
-    A value of several *names* is a tuple.
+    A value of several *names* is a tuple. Those of *long* are asked of SQLite in the long run.
     """
     several = "," in names
 
@@ -50,6 +51,7 @@ def on_engines(
         return pytest.param(engine, *values, marks=marks)
 
     cases = [case("sqlite", value) for value in sqlite]
+    cases += [case("sqlite", value, pytest.mark.long) for value in long]
     cases += [case("postgresql", value, pytest.mark.postgres) for value in postgresql]
     return pytest.mark.parametrize(f"{history},{names}", cases, indirect=[history], scope="session")
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from sqlalchemy import Engine, event
 from tests.dashboard.generated import NOW
+from tests.engines import HISTORY_ON_POSTGRESQL_IS_LONG
 
 from toolfault_collector.storage.database.engine import read_connection
 from toolfault_dashboard import queries
@@ -42,6 +43,7 @@ def test_who_comes_first_finds_the_days_counted(opened: Opened) -> None:
     assert _statements(warmed) < cold / 3
 
 
+@HISTORY_ON_POSTGRESQL_IS_LONG
 def test_small_projects_are_not_asked_ahead(history: Engine) -> None:
     """Where nothing would be kept nothing is asked."""
     assert warm(history, NOW, lambda: False) == 0

@@ -26,7 +26,11 @@ from toolfault_dashboard.queries import Scope
 from toolfault_dashboard.queries.rows import CalledFirst
 from toolfault_dashboard.search import parse
 
-SOURCES = ("tau_bench_airline", "agentrx_tau_retail", "claude_code_sessions")
+SOURCES = (
+    "claude_code_sessions",
+    pytest.param("tau_bench_airline", marks=pytest.mark.long),
+    pytest.param("agentrx_tau_retail", marks=pytest.mark.long),
+)
 
 
 @pytest.fixture(scope="module", params=SOURCES)

@@ -35,7 +35,12 @@ RECOUNTS: dict[str, Callable[[Path], list[list[recount.Attempt]]]] = {
     "agentrx_tau_retail": recount.openai_conversations,
     "livemcpbench": recount.livemcpbench_conversations,
 }
-SOURCES = (*FILES, "claude_code_sessions")
+SOURCES = (
+    "tau_bench_airline",
+    pytest.param("agentrx_tau_retail", marks=pytest.mark.long),  # in the format of the airline
+    "livemcpbench",
+    "claude_code_sessions",
+)
 
 
 @dataclass(frozen=True)
@@ -132,6 +137,7 @@ def test_every_conversation_is_stored_as_counted(imported: Imported) -> None:
     )
 
 
+@pytest.mark.long  # `tests/collector/importers/test_import_paths.py` shows it of small files
 def test_importing_again_stores_nothing(imported: Imported) -> None:
     """Every event of a second import is known, and no number changes."""
     before = count_stored(imported.engine, imported.project)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,10 +31,14 @@ GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "answers"
 SPACES = re.compile(r"[\s\u202f\u00a0]+")
 
 
-@pytest.fixture
-def airline(sqlite_url: str, shared_data: Path) -> Iterator[tuple[Connection, Scope]]:
-    """The transcripts of the tour, imported."""
-    engine = open_engine(sqlite_url)
+@pytest.fixture(scope="module")
+def airline(
+    sqlite_template: Path, shared_data: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Connection, Scope]]:
+    """The transcripts of the tour, imported; nobody writes to them."""
+    path = tmp_path_factory.mktemp("tour") / "toolfault.db"
+    shutil.copyfile(sqlite_template, path)
+    engine = open_engine(f"sqlite:///{path}")
     with write_transaction(engine) as conn:
         project = ensure_project(conn, "airline")
     import_paths(engine, project, [shared_data / "tau_bench_airline"])

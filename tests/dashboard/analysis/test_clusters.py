@@ -130,7 +130,15 @@ def test_moments_of_cells_are_those_of_their_conversations() -> None:
     ]
 
 
-@pytest.mark.parametrize(("calls", "likeness"), [(5, 0.0), (5, 0.2), (20, 0.2), (10, 0.5)])
+@pytest.mark.parametrize(
+    ("calls", "likeness"),
+    [
+        (5, 0.0),
+        (5, 0.2),
+        pytest.param(20, 0.2, marks=pytest.mark.long),
+        pytest.param(10, 0.5, marks=pytest.mark.long),
+    ],
+)
 def test_ninety_five_percent_are_about_ninety_five(calls: int, likeness: float) -> None:
     """The interval covers the true rate as often as it says, however alike the calls are.
 

@@ -59,7 +59,7 @@ def _looks(rounds: int, difference: float = 0.0) -> tuple[float, float]:
     return always / rounds, fixed / rounds
 
 
-@pytest.mark.parametrize("rounds", [300, pytest.param(2_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("rounds", [60, pytest.param(2_000, marks=pytest.mark.long)])
 def test_looking_every_day_misleads_the_fixed_interval_alone(
     rounds: int, record_property: Callable[[str, object], None]
 ) -> None:
@@ -73,7 +73,7 @@ def test_looking_every_day_misleads_the_fixed_interval_alone(
 
 def test_a_real_effect_is_seen() -> None:
     """An effect of ten points is found by the always-valid interval in nearly every trial."""
-    always, _ = _looks(40, difference=0.1)
+    always, _ = _looks(20, difference=0.1)
     assert always > 0.9
 
 

@@ -134,8 +134,9 @@ def test_a_code_needs_five_expected_failing_conversations_on_the_smaller_side() 
     assert verdicts[1] != "not enough data"
 
 
-@pytest.mark.parametrize("sizes", [(400, 40), pytest.param((40, 400), marks=pytest.mark.long)])
-@pytest.mark.parametrize("rounds", [60, pytest.param(1_000, marks=pytest.mark.long)])
+@pytest.mark.long  # sixty comparisons would not show that the half of a variance is missing
+@pytest.mark.parametrize("rounds", [1_000])
+@pytest.mark.parametrize("sizes", [(400, 40), (40, 400)])
 def test_sides_of_unequal_size_rarely_get_a_false_verdict(
     sizes: tuple[int, int], rounds: int
 ) -> None:

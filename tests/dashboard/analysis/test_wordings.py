@@ -10,7 +10,7 @@ from toolfault_dashboard.analysis.fixes.opportunities import FixKey, Opportunity
 from toolfault_dashboard.analysis.fixes.wordings import Answers, gains
 
 
-@pytest.mark.parametrize("messages", [10, 100])
+@pytest.mark.parametrize("messages", [10, pytest.param(100, marks=pytest.mark.long)])
 def test_equally_good_messages_are_rarely_named(messages: int) -> None:
     """Of lists of messages that all help in 70 % of cases at most 5 % name one to reword."""
     noise = np.random.default_rng(7)
@@ -35,7 +35,7 @@ def test_a_message_that_helps_less_is_named_with_its_gain() -> None:
     assert gains([Answers(0, 9, 9), *usual])[0] is None  # too few
 
 
-@pytest.mark.parametrize("same_again", [1.0, 0.4])
+@pytest.mark.parametrize("same_again", [pytest.param(1.0, marks=pytest.mark.long), 0.4])
 def test_the_gain_is_what_a_better_message_saves(same_again: float) -> None:
     """Simulated chains cost so much less, whether the message comes again in them or others do."""
     told, calls = _lived(0.2, same_again)

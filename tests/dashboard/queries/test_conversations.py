@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Engine, event, select
+from tests.engines import HISTORY_ON_POSTGRESQL_IS_LONG
 from tests.factories import conversation_end, failure, success
 
 from toolfault_collector.admin.projects import ensure_project
@@ -112,6 +113,7 @@ def test_a_long_conversation_has_pages(empty_sqlite: Engine) -> None:
     assert pages[0].pages == 2
 
 
+@HISTORY_ON_POSTGRESQL_IS_LONG
 def test_every_chain_of_a_history_agrees_with_a_naive_reading(
     conn: Connection, scope: Scope
 ) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 from tests.dashboard.generated import NOW
+from tests.engines import POSTGRESQL_IS_LONG
 from tests.factories import event_id
 
 from toolfault_collector.admin.projects import ensure_project
@@ -99,6 +100,7 @@ def test_a_release_is_seen_in_counts_too(engine: Engine):
 
 
 @pytest.mark.parametrize("kind", ["model", "release"])
+@POSTGRESQL_IS_LONG
 def test_it_is_compared_with_what_was_before(engine: Engine, kind: str):
     """After is the new one alone; the tools that it does not call are the control."""
     new = {**OLD, kind: "new"}
@@ -130,6 +132,7 @@ def test_it_is_compared_with_what_was_before(engine: Engine, kind: str):
     assert control.metric.verdict == "no detectable change"
 
 
+@POSTGRESQL_IS_LONG
 def test_a_release_of_no_agent_is_compared_with_calls_of_none(engine: Engine):
     """Calls that name no agent are compared among themselves, as those of an agent are."""
     old, new = ({"release": name} for name in ("1.0", "1.1"))
@@ -152,6 +155,7 @@ def test_a_release_of_no_agent_is_compared_with_calls_of_none(engine: Engine):
     assert counted == [[(40, 7), (40, 9)], [(40, 20), (40, 2)]]
 
 
+@POSTGRESQL_IS_LONG
 def test_without_an_untouched_tool_there_is_no_control(engine: Engine):
     """Where the new model calls every tool, nothing stayed as it was."""
     scope = _store(

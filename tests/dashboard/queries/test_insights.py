@@ -13,6 +13,7 @@ from sqlalchemy import Connection, Engine
 from tests.dashboard.conftest import on_engines
 from tests.dashboard.generated import NOW
 from tests.dashboard.naive import Tables, codes_of
+from tests.engines import HISTORY_ON_POSTGRESQL_IS_LONG, POSTGRESQL_IS_LONG
 from tests.factories import failure, success
 
 from toolfault_collector.admin.projects import ensure_project
@@ -27,11 +28,12 @@ from toolfault_dashboard.queries.comparisons.trials import before_trial
 from toolfault_dashboard.queries.fixes.fix_next import FEW
 from toolfault_dashboard.search import parse
 
-TEXTS = ("", "tool:http_request,search since:14d", "model:claude* code:wrong_type")
+TEXTS = ("", "model:claude* code:wrong_type")
+MORE_TEXTS = ("tool:http_request,search since:14d",)
 ONE = "since:14d -tool:search"
 
 
-each_text = on_engines("text", TEXTS, [ONE])
+each_text = on_engines("text", TEXTS, [ONE], long=MORE_TEXTS)
 
 
 @pytest.fixture
@@ -60,7 +62,7 @@ def test_matrix(conn: Connection, asked: Scope, stored: Tables, by: Any) -> None
     assert all(cell.rate.n == max(calls[cell.tool], cell.failures) for cell in found.cells)
 
 
-@each_text
+@on_engines("text", TEXTS[1:], [ONE], long=[TEXTS[0], *MORE_TEXTS])
 def test_messages(conn: Connection, asked: Scope, stored: Tables) -> None:
     """A wording's failures, answers and fixes are those of the next call in each chain."""
     members: defaultdict[str, dict[int, dict[str, Any]]] = defaultdict(dict)
@@ -130,7 +132,7 @@ def test_a_text_is_best_where_its_interval_lies_above_that_of_the_worst(
     assert found == (tuple(marked) if marked else None)
 
 
-@each_text
+@on_engines("text", TEXTS, long=MORE_TEXTS)  # `test_windows` asks for fixes of PostgreSQL
 def test_fixes_lead_to_their_evidence(conn: Connection, asked: Scope, stored: Tables) -> None:
     """What a fix counts is among the failures that its query shows, and ranks by what it saves."""
     found = queries.fix_next(conn, asked)
@@ -152,6 +154,7 @@ def test_fixes_lead_to_their_evidence(conn: Connection, asked: Scope, stored: Ta
             assert row.saved_per_week_low <= row.saved_per_week <= row.saved_per_week_high
 
 
+@HISTORY_ON_POSTGRESQL_IS_LONG
 def test_sides_that_name_a_time_are_of_calls_that_have_one(
     conn: Connection, scope: Scope, stored: Tables
 ) -> None:
@@ -198,7 +201,9 @@ def test_effect_of_a_change_is_that_of_its_rows(
     assert {row.code: row.before.count for row in found.codes if row.before.count} == by_code
 
 
-@on_engines("text", ["", "tool:search", "model:claude* -time:none"], ["model:claude* -time:none"])
+@on_engines(
+    "text", ["", "model:claude* -time:none"], ["model:claude* -time:none"], long=["tool:search"]
+)
 def test_metrics_are_those_of_a_recount(
     conn: Connection, scope: Scope, stored: Tables, text: str
 ) -> None:
@@ -282,6 +287,7 @@ def _trial_events() -> list[dict[str, Any]]:
     return events
 
 
+@POSTGRESQL_IS_LONG
 def test_a_trial_day_after_day(engine: Engine) -> None:
     """Each look is the trial as it was shown that day; before it is what came before the arm."""
     events = _trial_events()

@@ -174,7 +174,12 @@ def lives(
     engine.dispose()
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@pytest.mark.parametrize(
+    "lives",
+    ["sqlite", pytest.param("postgresql", marks=[pytest.mark.postgres, pytest.mark.long])],
+    indirect=True,
+)
+@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     steps=_steps,
     gaps=st.lists(_minutes, min_size=9, max_size=9),

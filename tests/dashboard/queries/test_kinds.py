@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 from tests.dashboard.conftest import on_engines
 from tests.dashboard.generated import NOW
 from tests.dashboard.naive import Tables
+from tests.engines import HISTORY_ON_POSTGRESQL_IS_LONG
 
 from toolfault_dashboard import queries
 from toolfault_dashboard.queries import KIND_ORDERS, Scope
@@ -87,6 +88,7 @@ def test_what_has_no_time_has_no_first_sight(conn: Connection, project: int):
 
 
 @pytest.mark.parametrize("order", KIND_ORDERS)
+@HISTORY_ON_POSTGRESQL_IS_LONG
 def test_the_order_is_the_one_that_was_asked_for(conn: Connection, scope: Scope, order: Any):
     """Most failures, newest first sight or newest last sight first; a limit cuts that order."""
     rows = queries.kinds(conn, scope, order=order).rows
@@ -107,6 +109,7 @@ def test_the_order_is_the_one_that_was_asked_for(conn: Connection, scope: Scope,
     assert [row.counts for row in cut.rows] == [row.counts for row in rows[:3]]
 
 
+@HISTORY_ON_POSTGRESQL_IS_LONG
 def test_the_query_of_a_kind_selects_its_failures(conn: Connection, scope: Scope):
     """As many failures are behind a row as it says."""
     for row in queries.kinds(conn, scope, limit=5).rows:

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Engine
 from tests.dashboard.conftest import on_engines
 from tests.dashboard.generated import NOW
 from tests.dashboard.naive import Tables
+from tests.engines import HISTORY_ON_POSTGRESQL_IS_LONG
 
 from toolfault_collector.storage.database.engine import read_connection
 from toolfault_dashboard import queries
@@ -96,10 +97,11 @@ def test_a_cursor_belongs_to_its_list(conn: Connection, scope: Scope) -> None:
         queries.failure_list(conn, other, cursor=cursor)
 
 
+@HISTORY_ON_POSTGRESQL_IS_LONG
 def test_detail_of_every_failure(conn: Connection, scope: Scope) -> None:
     """Every failure has its detail; its chain holds it and agrees with the chain's own counts."""
-    page = queries.failure_list(conn, scope, limit=40)
-    assert len(page.rows) == 40
+    page = queries.failure_list(conn, scope, limit=20)
+    assert len(page.rows) == 20
     for row in page.rows:
         detail = queries.failure_detail(conn, scope, row.event_id)
         assert detail is not None
@@ -119,6 +121,7 @@ def test_detail_of_every_failure(conn: Connection, scope: Scope) -> None:
         assert [each.attempt for each in attempts] == list(range(1, len(attempts) + 1))
 
 
+@HISTORY_ON_POSTGRESQL_IS_LONG
 def test_neighbours_walk_the_filtered_list(conn: Connection, scope: Scope) -> None:
     """Older and newer lead through exactly the rows of the list."""
     narrowed = scope.narrowed("tool:search")

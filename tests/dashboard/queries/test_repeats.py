@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Engine
 from tests.dashboard.conftest import on_engines
 from tests.dashboard.generated import NOW
 from tests.dashboard.naive import Tables
+from tests.engines import POSTGRESQL_IS_LONG
 
 from toolfault_collector.admin.projects import ensure_project, find_project
 from toolfault_collector.clock import DAY_US, SECOND_US, format_time
@@ -75,6 +76,7 @@ def test_a_sampled_call_counts_as_what_it_stands_for(conn: Connection) -> None:
 
 
 @pytest.mark.parametrize("backwards", [False, True])
+@POSTGRESQL_IS_LONG
 def test_a_repeat_is_one_in_any_order_and_of_its_own_day(engine: Engine, backwards: bool) -> None:
     """The later of two equal successes is, in whatever order they came, or came again."""
     first, last = NOW - DAY_US, NOW

@@ -27,16 +27,14 @@ from toolfault_dashboard.queries import Scope
 from toolfault_dashboard.queries.comparisons.sides import side_of
 from toolfault_dashboard.search import Query, parse
 
-TEXTS = (
-    "",
+TEXTS = ("", "-tool:http_request since:14d", "code:wrong_type,not_found model:claude*")
+MORE_TEXTS = (
     "tool:http_request,search",
-    "-tool:http_request since:14d",
     "since:2026-11-01T05:00 until:2026-11-15T07:00",
-    "code:wrong_type,not_found model:claude*",
     "chain:recovered,none",
 )
 ONE = "-tool:http_request since:14d code:wrong_type,not_found"
-each_text = on_engines("text", TEXTS, [ONE])
+each_text = on_engines("text", TEXTS, [ONE], long=MORE_TEXTS)
 DIMENSIONS: tuple[queries.Dimension, ...] = (
     "code", "tool", "model", "field", "message", "signature",
 )  # fmt: skip
@@ -176,8 +174,8 @@ def test_rates_by_tool_and_code(conn: Connection, asked: Scope, stored: Tables) 
 
 @on_engines(
     "by,text",
-    [(by, TEXTS[place]) for place, by in enumerate(DIMENSIONS)],
-    [(by, ONE) for by in DIMENSIONS],
+    [*zip(DIMENSIONS, (*TEXTS, *MORE_TEXTS), strict=True)],
+    [(by, ONE) for by in DIMENSIONS[::3]],
 )
 def test_frequency(conn: Connection, asked: Scope, stored: Tables, by: queries.Dimension) -> None:
     """Each row's failures are the weights of those that its own query selects."""
@@ -219,7 +217,7 @@ def test_matrix(conn: Connection, asked: Scope, stored: Tables, by: Any) -> None
     assert found.hidden == 0
 
 
-@pytest.mark.parametrize("bucket", ["hour", "day"])
+@pytest.mark.parametrize("bucket", [pytest.param("hour", marks=pytest.mark.long), "day"])
 @each_text
 def test_over_time(conn: Connection, asked: Scope, stored: Tables, bucket: queries.Bucket) -> None:
     """Every bucket has the weights of its calls and failures, and a rate of the unrounded."""
@@ -270,7 +268,7 @@ def test_round_trips_and_costs(conn: Connection, asked: Scope, stored: Tables) -
         _near(row.tokens_lost or 0, sum(_weight(c) * c["tokens_lost"] for c in told))
 
 
-@each_text
+@on_engines("text", TEXTS[1:2], [ONE], long=[TEXTS[0], *TEXTS[2:], *MORE_TEXTS])
 def test_messages(conn: Connection, asked: Scope, stored: Tables) -> None:
     """Failures of a wording are weights, and its rates ratios of them."""
     failures = stored.failures(asked.query, NOW)
@@ -341,7 +339,7 @@ def test_comparison(conn: Connection, everything: Scope, stored: Tables) -> None
             _is_rate(getattr(code, name), _added(_of_code(failures, code.code)), _added(calls))
 
 
-@each_text
+@on_engines("text", TEXTS[2:], long=[*TEXTS[:2], *MORE_TEXTS])
 def test_what_is_not_weighed_says_so(conn: Connection, scope: Scope, asked: Scope) -> None:
     """Fixes are of rows and say so where rows were sampled, and there alone."""
     found, plain = (queries.fix_next(conn, each, limit=1) for each in (asked, scope))

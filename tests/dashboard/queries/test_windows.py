@@ -15,6 +15,7 @@ from tests.dashboard.conftest import on_engines
 from tests.dashboard.fix_rules import fixes, ranked, rewordings
 from tests.dashboard.generated import NOW
 from tests.dashboard.naive import Tables, load
+from tests.engines import POSTGRESQL_IS_LONG
 
 from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import DAY_US, MINUTE_US, SECOND_US, format_time
@@ -117,6 +118,7 @@ def test_a_long_conversation_before_and_after_a_change(engine: Engine, long: Sco
     assert shown["failure_rate"].after == pytest.approx(5 / 66)
 
 
+@POSTGRESQL_IS_LONG
 def test_calls_that_were_only_counted_lie_in_their_minute(engine: Engine, long: Scope) -> None:
     """A side has as many calls as its summary, however its conversations go on elsewhere."""
     found = []
@@ -230,6 +232,7 @@ def _turns(name: str, at: int, turns: str) -> list[dict[str, Any]]:
     ]
 
 
+@POSTGRESQL_IS_LONG
 def test_calls_of_one_turn_are_saved_once(engine: Engine) -> None:
     """What comes after a failure is counted in turns: calls side by side are one round trip."""
     sent = [*_turns("talk", MOMENT, "ABBBc"), *_turns("other", MOMENT, "ABBBc")]

@@ -13,7 +13,7 @@ from toolfault_dashboard.search.parser import MAX_CLAUSES, MAX_LENGTH, MAX_VALUE
 
 
 @given(queries)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_a_query_survives_its_own_text(query: Query) -> None:
     """Every tree is read back from its canonical text, which then no longer changes."""
     assert parse(str(query)) == query
