@@ -387,7 +387,6 @@ def test_a_second_ctrl_c_ends_the_demo_at_once(demo: Demo, tmp_path: Path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.long
 def test_agents_end_with_a_demo_that_is_killed(tmp_path: Path):
     """Nobody is there to stop them, and they go on for nobody."""
     source = (
@@ -426,7 +425,6 @@ async def _ready(scope: Any, receive: Any, send: Any) -> None:
     await send({"type": "http.response.body", "body": b""})
 
 
-@pytest.mark.long
 def test_a_demo_that_cannot_listen_says_so(tmp_path: Path):
     """A port that another server has ends the demo with its own server's words and status 1."""
     command = str(Path(sys.executable).with_name("toolfault"))

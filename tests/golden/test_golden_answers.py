@@ -40,14 +40,7 @@ def differing(
     return differing
 
 
-_LONG = ("agentrx_tau_retail", "tau_bench_airline", "intercode_sql")
-"""What only these show is data: the demo and the other two are asked for the same."""
-
-
-@pytest.mark.parametrize(
-    "source",
-    [*(pytest.param(each, marks=[pytest.mark.long] * (each in _LONG)) for each in REAL), DEMO],
-)
+@pytest.mark.parametrize("source", [*REAL, DEMO])
 def test_answers_are_the_recorded_ones(source: str, differing: Differences):
     """Numbers and rows of every page, file and API answer equal the recorded ones."""
     different = differing(source)

@@ -23,8 +23,8 @@ NAMES = tuple(sorted(path.stem for path in (_HERE / "requirements").glob("*.txt"
 
 ``<framework>-observed`` is the newest with the instrumentations of others, see ``observe.py``.
 """
-PLAYED = ("langchain-new", "mcp-new", "pydantic-ai-new")
-"""Whose whole table ``make test`` plays: one for each way in which calls are hooked.
+PLAYED = ("langchain-new", "mcp-new", "openai-agents-new", "pydantic-ai-new")
+"""Whose whole table ``make test`` plays: those of README.md, and each way of hooking calls.
 
 The methods of each tool, the session of a protocol, and the framework's own check of arguments.
 """

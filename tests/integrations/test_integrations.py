@@ -13,7 +13,7 @@ from tests.integrations.example import OF_README
 from tests.integrations.scenarios import AGENT, CONVERSATION, MODEL, SCENARIOS
 
 DRIVERS = {path.stem for path in (Path(__file__).parent / "drivers").glob("*.py")}
-# In `make test` the newest versions of three frameworks, of whose further modes with few scenarios.
+# In `make test` the newest versions of four frameworks, of whose further modes with few scenarios.
 IN_EVERY_MODE = " in every mode"
 ENVIRONMENTS = [
     *PLAYED,
