@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 from itertools import islice
@@ -337,12 +338,14 @@ def _work(text: str) -> int:
         nonlocal calls
         calls += event in ("call", "c_call")
 
+    gc.disable()  # what is finalised calls too, and is not of this text
     sys.setprofile(count)
     try:
         redact(text)
         redact_bluntly(text)
     finally:
         sys.setprofile(None)
+        gc.enable()
     return calls
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import signal
+import socket
 import sqlite3
 import sys
 import threading
@@ -451,15 +452,22 @@ def test_broken_schema_is_not_the_fault_of_events(collector: Collector) -> None:
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_writer_that_dies_ends_the_process(collector: Collector) -> None:
     """Nothing would be stored any more, so the process is told to stop, as by its supervisor."""
-    told = threading.Event()
-    before = signal.signal(signal.SIGTERM, lambda *_: told.set())
+    # No event that a handler sets: a signal just before the wait for it would not end that wait.
+    told, tell = socket.socketpair()
+    tell.setblocking(False)
+    told.settimeout(60)
+    before = signal.signal(signal.SIGTERM, lambda *_: None)
+    waking = signal.set_wakeup_fd(tell.fileno())
     try:
         collector.writer.submit(
             Ticket(sys.exit, lambda _results: None), project_id=1, events=1, size=1
         )
-        assert told.wait(60)
+        assert told.recv(1) == bytes([signal.SIGTERM])
     finally:
+        signal.set_wakeup_fd(waking)
         signal.signal(signal.SIGTERM, before)
+        told.close()
+        tell.close()
     collector.writer.stop()
     assert not collector.writer.alive
 
