@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import func, select
+from tests.cases import long_cases
 from tests.factories import success
 from tests.running import RunningCollector
 
@@ -78,7 +79,7 @@ def test_short_body(collector: RunningCollector) -> None:
     "head",
     [
         b"POST /v1/events HTTP/1.1\r\nHost: x\r\n",
-        *(pytest.param(each, marks=pytest.mark.long) for each in (b"", b"POST /v1/ev")),
+        *long_cases(b"", b"POST /v1/ev"),
     ],
 )
 def test_slow_head(collector: RunningCollector, head: bytes) -> None:

@@ -17,6 +17,7 @@ import pytest
 from fastapi import Request
 from playwright.sync_api import Browser, Page, Response, expect
 from sqlalchemy import Engine
+from tests.cases import long_cases
 from tests.dashboard.generated import NOW
 from tests.e2e.browsing import Reader, Visit, cookies_of, rows_of, send, stand_still
 from tests.factories import failure
@@ -179,7 +180,7 @@ def fresh(own_window: Callable[..., Visit]) -> tuple[Visit, str, str]:
     return visit, name, shown.inner_text().strip()
 
 
-@pytest.mark.parametrize("place", [0, *(pytest.param(n, marks=pytest.mark.long) for n in (1, 2))])
+@pytest.mark.parametrize("place", [0, *long_cases(1, 2)])
 def test_a_copied_key_lets_the_first_event_turn_the_page(fresh: tuple[Visit, str, str], place: int):
     """Whoever took the DSN, alone or within an example, is led on by the first event."""
     page, dsn = fresh[0].page, fresh[2]

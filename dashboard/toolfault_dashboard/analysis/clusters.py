@@ -133,11 +133,8 @@ def call_moments(
         f, n = (added(talk, each, len(talks)) for each in pair)
         squares = ((f != 0) | (n != 0), f * f, f * n, n * n)
         sums = zip(*(added(group, each, len(names)).tolist() for each in squares), strict=True)
-        found.append({
-            name: Moments(int(count), *rest)
-            for name, (count, *rest) in zip(names, sums, strict=True)
-            if count
-        })  # fmt: skip
+        moments = (Moments(int(count), *rest) for count, *rest in sums)
+        found.append({name: own for name, own in zip(names, moments, strict=True) if own.clusters})
     return found
 
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 from sqlalchemy import Engine
+from tests.cases import long_cases
 from tests.dashboard.generated import NOW
 from tests.dashboard.pages.conftest import Browser, open_browser
 from tests.dashboard.pages.places import generated
@@ -78,10 +79,7 @@ def test_the_clock_of_one_page_is_not_that_of_the_next(browser: Browser):
     "path",
     [
         "/",
-        *(
-            pytest.param(each, marks=pytest.mark.long)
-            for each in ("/failures?group=kind", "/codes", "/tools")
-        ),
+        *long_cases("/failures?group=kind", "/codes", "/tools"),
     ],
 )
 def test_a_page_of_next_year_names_the_year_of_every_date(engine: Engine, path: str):

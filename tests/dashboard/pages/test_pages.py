@@ -16,6 +16,7 @@ from urllib.parse import urlencode
 import pytest
 from httpx2 import Response
 from sqlalchemy import Engine
+from tests.cases import long_cases
 from tests.dashboard.addresses import LISTS
 from tests.dashboard.generated import NOW
 from tests.dashboard.pages.conftest import Browser, open_browser
@@ -435,10 +436,7 @@ def test_nobody_else_makes_a_page_show_a_key(empty_browser: Browser):
     [
         "/failures",
         "/fix-next",
-        *(
-            pytest.param(path, marks=pytest.mark.long)
-            for path in ("/round-trips", "/codes", "/tools")
-        ),
+        *long_cases("/round-trips", "/codes", "/tools"),
     ],
 )
 def test_a_page_without_rows_says_what_to_try(browser: Browser, path: str):
@@ -528,10 +526,7 @@ def test_every_chart_over_time_carries_the_changes(pages: Mapping[str, Page], pa
     [
         "/",
         "/messages",
-        *(
-            pytest.param(path, marks=pytest.mark.long)
-            for path in ("/codes", "/tools", "/tool?name=http_request")
-        ),
+        *long_cases("/codes", "/tools", "/tool?name=http_request"),
     ],
 )
 def test_a_number_leads_to_its_rows_under_the_same_filter(browser: Browser, path: str):

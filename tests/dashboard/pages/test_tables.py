@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 import pytest
 from pyarrow import parquet
 from sqlalchemy import text
+from tests.cases import long_cases
 from tests.dashboard.addresses import COMPARED
 from tests.dashboard.api.serving import key_of
 from tests.dashboard.generated import NOW
@@ -29,7 +30,7 @@ from toolfault_dashboard.formats import plural
     "query",
     [
         "tool:search -code:timeout",
-        *(pytest.param(each, marks=pytest.mark.long) for each in ("", "code:wrong_type")),
+        *long_cases("", "code:wrong_type"),
         "chain:none",
     ],
 )

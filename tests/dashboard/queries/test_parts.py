@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import pytest
 from sqlalchemy import Connection, Engine, func, insert, select
+from tests.cases import long_cases
 from tests.dashboard.conftest import copied_database, on_engines
 from tests.dashboard.generated import NOW
 
@@ -143,7 +144,7 @@ def _project(engine: Engine) -> int:
     "text",
     [
         TEXTS[1],
-        *(pytest.param(text, marks=pytest.mark.long) for text in (TEXTS[0], *TEXTS[2:])),
+        *long_cases(TEXTS[0], *TEXTS[2:]),
         *(
             pytest.param(f"{window} {text}", marks=pytest.mark.long)
             for window in MORE_WINDOWS

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from tests.cases import long_cases
 from tests.sdk.telemetry import collector as behave
 from tests.sdk.telemetry.collector import Behaviour, Server
 from tests.sdk.telemetry.conftest import (
@@ -316,7 +317,7 @@ def test_dead_connection_is_replaced(collector: Server, make_client: MakeClient)
     [
         behave.silent,
         behave.honest,
-        *(pytest.param(each, marks=pytest.mark.long) for each in (behave.torn, behave.garbage)),
+        *long_cases(behave.torn, behave.garbage),
     ],
 )
 def test_closing_hangs_up(behaviour: Behaviour, collector: Server, make_client: MakeClient) -> None:

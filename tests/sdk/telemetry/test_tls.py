@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.cases import long_cases
 from tests.sdk.telemetry.collector import Server
 from tests.sdk.telemetry.conftest import HOST, QUICK, Doctor, MakeClient, a_call
 
@@ -175,7 +176,7 @@ def test_a_handshake_that_fails_leaves_nothing_open(
         no_tunnel,
         mute,
         after_a_tunnel(plain),
-        *(pytest.param(each, marks=pytest.mark.long) for each in (reset, after_a_tunnel(reset))),
+        *long_cases(reset, after_a_tunnel(reset)),
     ],
 )
 def test_a_tunnel_that_fails_leaves_nothing_open(
