@@ -4,7 +4,8 @@
 
 Makes a virtual environment of its own with the peers (bytecode compiled in a first, uncounted
 round) and starts a fresh interpreter per measurement, the cases in turns. Printed are medians over
-the bare interpreter, one JSON line per case: wall milliseconds and resident MiB.
+the bare interpreter, and over one that has loaded what every client of a model loads (``agent``),
+one JSON line per case: wall milliseconds and resident MiB.
 """
 
 from __future__ import annotations
@@ -22,9 +23,15 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 SDK = HERE.parents[1] / "sdk"
 PEERS = ["opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http", "sentry-sdk"]
+AGENT = "import asyncio, hashlib, http.client, json, logging, ssl, urllib.request\n"
+INIT = "import toolfault; toolfault.init('http://KEY@127.0.0.1:1', agent='a')\n"
+TOOL = "toolfault.tool(lambda n: 1 / n, name='divide').call(n=0)\n"
 CASES = {
     "bare": "",
-    "toolfault + init": "import toolfault; toolfault.init('http://KEY@127.0.0.1:1', agent='a')",
+    "agent": AGENT,
+    "toolfault + init": INIT,
+    "agent, toolfault + init": AGENT + INIT,
+    "agent, toolfault + init + a tool that fails": AGENT + INIT + TOOL,
     "sentry_sdk + init": "import sentry_sdk; sentry_sdk.init('http://key@127.0.0.1:1/1')",
     "opentelemetry sdk + batch + otlp": (
         "from opentelemetry import trace\n"
@@ -83,13 +90,16 @@ def main() -> None:
         name: (statistics.median(w for w, _ in rows), statistics.median(m for _, m in rows))
         for name, rows in seen.items()
     }
-    wall, memory = middle.pop("bare")
+    bases = {name: middle.pop(name) for name in ("bare", "agent")}
     for name, (milliseconds, mebibytes) in middle.items():
+        base = "agent" if name.startswith("agent") else "bare"
+        wall, memory = bases[base]
         line = {
             "benchmark": "import",
             "case": name,
-            "ms_over_bare": round(milliseconds - wall, 1),
-            "mib_over_bare": round(mebibytes - memory, 1),
+            "over": base,
+            "ms": round(milliseconds - wall, 1),
+            "mib": round(mebibytes - memory, 1),
             "rounds": chosen.rounds,
         }
         sys.stdout.write(json.dumps(line) + "\n")

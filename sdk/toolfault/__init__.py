@@ -1,10 +1,12 @@
 """Tool-call failures that tell the model exactly what to fix.
 
-The names below are the public face. They are loaded on first use: ``import toolfault`` itself
-reads no module but this one, so that it costs an agent next to nothing at start.
+The names below are the public face. They are loaded on first use, so that the errors can be
+imported without the rest: without HTTP, threads or a client.
 """
 
-TYPE_CHECKING = False  # what typing.TYPE_CHECKING is, without importing typing (13 ms)
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 if TYPE_CHECKING:
     from toolfault import (
         coerce,
@@ -144,8 +146,6 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 def __getattr__(name: str) -> object:
     """Load a public name on first use (PEP 562)."""
-    from importlib import import_module
-
     if name in _ROOMS:
         return import_module(f"toolfault.{name}")
     home = _HOME_OF.get(name)

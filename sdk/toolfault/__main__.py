@@ -7,6 +7,11 @@ import json
 import os
 import sys
 
+from toolfault.integrations import _discover
+from toolfault.telemetry import _api
+from toolfault.telemetry._claude_code import capture_hook
+from toolfault.telemetry._doctor import examine
+
 __all__ = ["main"]
 
 _HOOK_HELP = """\
@@ -50,8 +55,6 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _doctor(dsn: str | None) -> int:
-    from toolfault.telemetry._doctor import examine
-
     _tell_frameworks()
     findings = examine(dsn)
     width = max(len(finding.step) for finding in findings)
@@ -62,9 +65,7 @@ def _doctor(dsn: str | None) -> int:
 
 def _tell_frameworks() -> None:
     """Say which agent frameworks are installed, what of them is hooked, and what is missing."""
-    from toolfault.integrations._discover import examine
-
-    for name, version, hooked, missing in examine():
+    for name, version, hooked, missing in _discover.examine():
         state = "FAIL" if missing else "ok  "
         sys.stdout.write(f"{state}  {name}  {version}: hooked {', '.join(hooked) or 'nothing'}\n")
         for place in missing:
@@ -73,9 +74,6 @@ def _tell_frameworks() -> None:
 
 def _hook() -> int:
     """Capture the message on stdin; say nothing on stdout, which belongs to the agent."""
-    from toolfault.telemetry import _api
-    from toolfault.telemetry._claude_code import capture_hook
-
     try:
         message = json.load(sys.stdin)
         if not isinstance(message, dict):

@@ -5,7 +5,8 @@ The table from pydantic's error types to codes is `PYDANTIC_CODES`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from toolfault.errors._cleaning import clean_text, cut, one_line, type_name
 from toolfault.errors._codes import FOOTER
@@ -23,9 +24,6 @@ from toolfault.errors._foreign import (
 )
 from toolfault.errors._foreign import TYPE_CODES as PYDANTIC_CODES
 from toolfault.errors._types import has
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 __all__ = ["PYDANTIC_CODES", "code_of_type", "format_validation_errors"]
 

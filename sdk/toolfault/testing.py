@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -29,9 +31,6 @@ class MemoryTransport:
 
     def send(self, body: bytes, *, headers: Mapping[str, str], timeout: float) -> Response:
         """Keep a batch and acknowledge it."""
-        import gzip
-        import json
-
         batch = json.loads(gzip.decompress(body))
         self.batches.append(batch)
         answer = {"accepted": len(batch["events"]), "duplicate": 0, "rejected": []}

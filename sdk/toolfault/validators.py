@@ -6,9 +6,15 @@ Use them in tools, several at once with `collect`, in types with `Check`, and ad
 
 from __future__ import annotations
 
+import json
 import re
 import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import date, datetime, time
 from enum import Enum
+from types import TracebackType
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 from toolfault.errors import (
     ConfigError,
@@ -21,15 +27,9 @@ from toolfault.errors import (
 )
 from toolfault.errors._types import is_a, is_any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-    from types import TracebackType
-    from typing import Any, TypeVar
-
-    F = TypeVar("F", bound=Callable[..., object])
-    R = TypeVar("R")
-    V = TypeVar("V")
+F = TypeVar("F", bound=Callable[..., object])
+R = TypeVar("R")
+V = TypeVar("V")
 
 __all__ = [
     "Check",
@@ -598,8 +598,6 @@ def validate_json(*, tool: str, field: str, value: object) -> str:
     Raises:
         ToolError: `wrong_type` or `malformed_json`.
     """
-    import json
-
     text = _text(tool, field, value)
     try:
         json.loads(text, parse_constant=_no_constant)
@@ -628,8 +626,6 @@ def validate_url(
     Raises:
         ToolError: `wrong_type` or `invalid_format`.
     """
-    from urllib.parse import urlsplit
-
     text = _text(tool, field, value)
     words = " or ".join(schemes)
     problem = ""
@@ -716,8 +712,6 @@ def validate_date(*, tool: str, field: str, value: object) -> str:
     Raises:
         ToolError: `wrong_type` or `invalid_format`.
     """
-    from datetime import date
-
     return _checked(
         tool, field, value, _DATE, read=date.fromisoformat, expected="date (YYYY-MM-DD)"
     )
@@ -729,8 +723,6 @@ def validate_time(*, tool: str, field: str, value: object) -> str:
     Raises:
         ToolError: `wrong_type` or `invalid_format`.
     """
-    from datetime import time
-
     return _checked(tool, field, value, _TIME, read=time.fromisoformat, expected="time (HH:MM:SS)")
 
 
@@ -746,8 +738,6 @@ def validate_datetime(*, tool: str, field: str, value: object, with_offset: bool
     Raises:
         ToolError: `wrong_type` or `invalid_format`.
     """
-    from datetime import datetime
-
     text = _checked(
         tool, field, value, _DATETIME, read=datetime.fromisoformat, expected="datetime (ISO 8601)"
     )

@@ -1,4 +1,4 @@
-"""The public face of the SDK: its names, and that they cost nothing until used."""
+"""The public face of the SDK: its names, and when they are loaded."""
 
 from __future__ import annotations
 
@@ -46,13 +46,10 @@ def test_version_is_the_distribution_version() -> None:
     assert f'version = "{toolfault.__version__}"' in text
 
 
-def test_import_reads_nothing_else() -> None:
-    """``import toolfault`` loads one module of its own and none of the standard library."""
-    program = (
-        "import sys; before = set(sys.modules); import toolfault; "
-        "print(*sorted(set(sys.modules) - before - {'toolfault'}))"
-    )
-    loaded = subprocess.run(
+def test_import_loads_nothing_else_of_the_sdk() -> None:
+    """``import toolfault`` loads one module of its own; the others follow with the first name."""
+    program = "import sys, toolfault; print(*[n for n in sys.modules if n.startswith('toolfault')])"
+    done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    ).stdout.split()
-    assert loaded == []
+    )
+    assert done.stdout.split() == ["toolfault"]

@@ -10,10 +10,11 @@ from __future__ import annotations
 import binascii
 import json
 import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
 from itertools import islice
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from toolfault.errors import _types
 from toolfault.errors._codes import REDACTED, ConfigError
@@ -36,10 +37,7 @@ from toolfault.errors._patterns import (
 )
 from toolfault.errors._types import is_a, is_any
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    Redactor = Callable[[str], str]
+Redactor = Callable[[str], str]
 
 __all__ = [
     "PLAIN_TYPES",
@@ -852,11 +850,12 @@ def one_line(text: str) -> str:
     """
     if text.isprintable():
         return text
-    return "".join(c if c.isprintable() else _escaped(c) for c in text)
+    # Line by line, since a line feed is nearly always the only such character of a long text.
+    return "\\n".join(line if line.isprintable() else _escaped(line) for line in text.split("\n"))
 
 
-def _escaped(character: str) -> str:
-    return repr(character)[1:-1]
+def _escaped(text: str) -> str:
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 # A representation of any value: bounded, redacted, and without running the value's own code.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 from toolfault.errors._classify import (
     code_of,
@@ -53,9 +55,6 @@ from toolfault.errors._codes import (
 from toolfault.errors._foreign import read_issues
 from toolfault.errors._issue import Issue
 from toolfault.errors._types import is_a
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 __all__ = [
     "STANDARD_WORDS",
@@ -478,8 +477,6 @@ class ToolError(ToolfaultError):
     @property
     def fingerprint(self) -> str:
         """16 hexadecimal digits, equal for failures that are the same but for their values."""
-        import hashlib  # brings OpenSSL along, some 5 MiB: not for who never asks
-
         pairs = sorted({(issue.field_pattern, issue.code.value) for issue in self.issues})
         parts = [self.tool, self.code.value, *(f"{field}\x1f{code}" for field, code in pairs)]
         data = "\x1e".join([*parts, self.exception_type or ""]).encode("utf-8", "replace")

@@ -9,7 +9,8 @@ installed version, so that an upgrade that adds one is noticed.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from typing import Any
 
 from toolfault.errors import _types
 from toolfault.errors._classify import exception_text
@@ -33,10 +34,7 @@ from toolfault.errors._hints import listed
 from toolfault.errors._issue import Issue
 from toolfault.errors._types import has
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-
-    Loc = tuple[str | int, ...]
+Loc = tuple[str | int, ...]
 
 __all__ = [
     "KEYWORD_CODES",

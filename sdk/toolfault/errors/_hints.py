@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 
 from toolfault.errors._cleaning import is_secret_key, one_line, plain, redact_text, safe_repr
+from toolfault.errors._issue import Issue
 from toolfault.errors._types import is_a
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from toolfault.errors._issue import Issue
 
 __all__ = ["closest", "did_you_mean", "example_of", "listed", "with_tools"]
 
@@ -50,8 +47,6 @@ def closest(word: str, options: Iterable[str], *, most: int = 1) -> list[str]:
     (`ulr`: one edit by Damerau's distance, which likeness misses in a short word); then likeness
     by the ratio of Ratcliff and Obershelp (`difflib`), at least 0.7.
     """
-    from difflib import get_close_matches
-
     wanted = _folded(word)
     folded: dict[str, str] = {}
     for count, option in enumerate(options):

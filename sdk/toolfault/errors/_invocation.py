@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from toolfault.errors._classify import code_of, exception_text, type_text
 from toolfault.errors._cleaning import as_text, redacted_repr, type_and_size, type_name
@@ -10,9 +10,6 @@ from toolfault.errors._codes import InvocationKind, ToolfaultError
 from toolfault.errors._error import ToolError
 from toolfault.errors._foreign import is_validation_error
 from toolfault.errors._types import is_a
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 __all__ = ["ArgumentsNotObjectError", "ToolInvocationError", "default_adapt_error"]
 

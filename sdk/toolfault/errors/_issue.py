@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from toolfault.errors._cleaning import (
     as_text,
@@ -15,9 +16,6 @@ from toolfault.errors._cleaning import (
     without,
 )
 from toolfault.errors._codes import MISSING_TEXT, ROOT, UNEXPECTED_TEXT, ToolErrorCode
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
 
 __all__ = ["Issue", "NearMissLookup"]
 

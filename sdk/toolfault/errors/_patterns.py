@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import binascii
 import re
+import unicodedata
 from itertools import pairwise
 
 __all__ = [
@@ -273,8 +274,6 @@ def key_words(key: str) -> tuple[str, ...]:
     """The lower-case words of *key*: `X-Api-Key` and `xApiKey` are `("x", "api", "key")`."""
     key = key[:_LONGEST_KEY]
     if not key.isascii():
-        import unicodedata
-
         key = unicodedata.normalize("NFKC", key)
     return tuple(word.lower() for word in _WORD.findall(key))
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import Any, Generic, TypeVar
 
 from toolfault.errors._classify import seed_code
 from toolfault.errors._cleaning import clean_text, redacted_repr, to_jsonable
 from toolfault.errors._codes import INTERNAL_TEXT, UNAVAILABLE_TEXT, ToolErrorCode
 from toolfault.errors._error import ToolError
 from toolfault.errors._types import is_a
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 __all__ = ["ToolResult"]
 

@@ -8,15 +8,12 @@ the descriptors of `type` itself, so no overridden method is ever called.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from itertools import islice
 from types import FunctionType
+from typing import Any, TypeGuard, TypeVar
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any, TypeGuard, TypeVar
-
-    T = TypeVar("T")
+T = TypeVar("T")
 
 __all__ = [
     "class_name",

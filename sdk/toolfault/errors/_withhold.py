@@ -9,19 +9,14 @@ values of the call: no more is known of them. What an author wrote into a failur
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 from toolfault.errors._cleaning import safe_repr, to_jsonable, type_and_size, without
 from toolfault.errors._codes import REDACTED
-from toolfault.errors._error import STANDARD_WORDS, values_in_repr, wordish
+from toolfault.errors._error import STANDARD_WORDS, ToolError, values_in_repr, wordish
 from toolfault.errors._foreign import KEYWORD_CODES, TYPE_CODES
+from toolfault.errors._issue import Issue
 from toolfault.errors._types import is_a, is_any, items_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from toolfault.errors._error import ToolError
-    from toolfault.errors._issue import Issue
 
 __all__ = ["Withheld", "hide", "withhold"]
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import functools
 import sys
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from importlib import import_module
+from types import ModuleType
+from typing import Any, NamedTuple
 
 from toolfault.telemetry._guard import debug, warn
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from types import ModuleType
 
 __all__ = [
     "FRAMEWORKS",
@@ -148,8 +148,7 @@ def examine() -> list[Found]:
 
     Loading all of them can take many seconds, which no agent would accept.
     """
-    from contextlib import suppress
-    from importlib import import_module, metadata
+    from importlib import metadata  # loads much that no agent needs
 
     found = []
     for name, distributions in _DISTRIBUTIONS.items():
@@ -215,8 +214,6 @@ def _install(name: str, module: ModuleType) -> None:
         return
     _installed.add(id(module))
     try:
-        from importlib import import_module
-
         import_module(f"toolfault.integrations.{name}").install(module)
     except Exception as error:  # noqa: BLE001 - the framework works without the hook
         missing.setdefault(name, []).append(f"{module.__name__} ({type(error).__name__})")
@@ -267,9 +264,8 @@ def around(original: Callable[..., Any], instead: Callable[..., Any]) -> Callabl
 
     It is a coroutine function where ``instead`` is one: frameworks look at that.
     """
-    from inspect import iscoroutinefunction  # a framework has loaded it, `init` need not
-
-    if iscoroutinefunction(instead):
+    function = getattr(instead, "func", instead)  # of a partial
+    if function.__code__.co_flags & _IS_COROUTINE_FUNCTION:
 
         @functools.wraps(original)
         async def replacement(*args: Any, **kwargs: Any) -> Any:
@@ -282,6 +278,9 @@ def around(original: Callable[..., Any], instead: Callable[..., Any]) -> Callabl
             return instead(original, *args, **kwargs)
 
     return replacement
+
+
+_IS_COROUTINE_FUNCTION = 0x80  # `inspect.CO_COROUTINE`, without what `inspect` loads
 
 
 class _Finder:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from toolfault.errors import (
     REDACTED,
+    ConfigError,
     ErrorCategory,
     ToolError,
     ToolInvocationError,
@@ -22,11 +24,16 @@ from toolfault.errors import (
     without,
 )
 from toolfault.errors._types import has
+from toolfault.integrations._declared import function_of
+from toolfault.tools import Tool
+from toolfault.tools._arguments import parse_arguments
+from toolfault.tools._call import Call
+from toolfault.tools._checks import secret_names
+from toolfault.tools._outcome import advised
 from toolfault.tools._threads import TIMED_OUT
 
 if TYPE_CHECKING:
     from toolfault.integrations.seen import Seen
-    from toolfault.tools import Tool
 
 __all__ = [
     "causes",
@@ -86,8 +93,6 @@ def is_control_flow(error: BaseException | None) -> bool:
 
 def parsed(arguments: Any) -> dict[Any, Any] | None:
     """Return the arguments as a dict; None where they are unknown, or no JSON object."""
-    from toolfault.tools._arguments import parse_arguments
-
     if arguments is None:
         return None
     try:
@@ -110,8 +115,6 @@ def failure_of(seen: Seen, arguments: dict[Any, Any] | None) -> ToolError | None
     if secrets:
         hide(error, secrets)
     if error.category is ErrorCategory.PARAMETER:
-        from toolfault.tools._outcome import advised
-
         ours = not isinstance(seen.error, ToolError)
         error = advised(error, arguments, _tool_of(seen), ours=ours)
     return error
@@ -206,8 +209,6 @@ def _wrong_arguments(seen: Seen, arguments: dict[Any, Any] | None) -> ToolError 
 
 
 def _unreadable(seen: Seen) -> ToolError:
-    from toolfault.tools._arguments import parse_arguments
-
     source: BaseException = ValueError("not valid JSON")
     try:
         parse_arguments(seen.arguments, optional=True)
@@ -248,7 +249,6 @@ def _checked_again(
         checked = _checker(tool, _as_read(schema))
     except Exception:  # noqa: BLE001 - no schema that can be used
         return None
-    from toolfault.tools._call import Call
 
     call = Call(tool, tool, arguments)
     call.arguments = arguments
@@ -263,14 +263,9 @@ def _checked_again(
 
 
 def _checker(tool: str, schema: dict[str, Any]) -> Tool:
-    from toolfault.errors import ConfigError
-    from toolfault.tools import Tool
-
     try:
         return Tool(_any_arguments, name=tool, parameters=schema, coerce=True)
     except ConfigError:  # the package jsonschema is not installed
-        from toolfault.integrations._declared import function_of
-
         return Tool(function_of(schema), name=tool, coerce=True)
 
 
@@ -292,8 +287,6 @@ def _as_read(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _secret_fields(schema: Mapping[str, Any] | None) -> frozenset[str]:
-    from toolfault.tools._checks import secret_names
-
     try:
         return frozenset(secret_names(dict(schema or {})))
     except Exception:  # noqa: BLE001 - a schema of an unusual form
@@ -326,8 +319,6 @@ def reported_failure(seen: Seen) -> ToolError | None:
 
 
 def _object_in(text: str) -> Any:
-    import json
-
     try:
         return json.loads(text) if len(text) <= _LONGEST_JSON else None
     except (ValueError, RecursionError):
@@ -355,8 +346,6 @@ def improved(seen: Seen, error: ToolError) -> str | None:
 
 
 def _with_hints(seen: Seen, error: ToolError) -> ToolError:
-    from toolfault.tools._outcome import advised
-
     tool = _tool_of(seen) or cast("Tool", _Declared(seen.schema))
     arguments = parsed(seen.arguments)
     return error if arguments is None else advised(error.with_(), arguments, tool, ours=False)
@@ -410,7 +399,5 @@ def _without_inputs(text: str) -> str:
 
 def _tool_of(seen: Seen) -> Tool | None:
     """Return the decorated tool behind a framework's tool, or None."""
-    from toolfault.tools import Tool
-
     found = getattr(seen.fn, "tool", None)
     return found if isinstance(found, Tool) else None

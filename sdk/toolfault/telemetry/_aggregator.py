@@ -12,6 +12,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
+from toolfault.tools._phantoms import LEFT_OUT
+
 __all__ = ["LONGEST", "Aggregator", "Counter", "CounterKey"]
 
 # Minute (of the epoch), tool (None: over all tools), agent, model, variant, environment, release;
@@ -81,7 +83,6 @@ class Counter:
             _count(self.repairs, repaired)
         if phantoms:
             # Not before: it needs what init does not, and most processes never have any.
-            from toolfault.tools._phantoms import LEFT_OUT
 
             _count(self.phantoms, phantoms, rest=LEFT_OUT)
         if repeated:

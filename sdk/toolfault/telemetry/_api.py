@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from toolfault.errors import ToolError, extend_redaction, is_validation_error
 from toolfault.telemetry._client import Client
 from toolfault.telemetry._config import Config, parse_dsn, resolve
 from toolfault.telemetry._conversations import Conversation, current_conversation, name_of, on_end
@@ -13,10 +14,10 @@ from toolfault.telemetry._exit import at_exit
 from toolfault.telemetry._guard import FAILED, guard, warn
 from toolfault.telemetry._queue import Stats
 from toolfault.telemetry._release import detect_agent, detect_release
-
-if TYPE_CHECKING:
-    from toolfault.errors import ToolError
-    from toolfault.telemetry._transport import Transport
+from toolfault.telemetry._transport import Transport
+from toolfault.tools import report, was_reported
+from toolfault.tools._call import observe, time_calls_by, unobserve
+from toolfault.tools._settings import override_defaults
 
 __all__ = [
     "capture_failure",
@@ -143,9 +144,6 @@ def _set_defaults(config: Config) -> None:
     """Pass on the settings of the layers below; those that were set before are forgotten."""
     global _settings  # noqa: PLW0603 - one per process, as there is one client
     if _of_tools(config) != _of_tools(_settings):
-        from toolfault.errors import extend_redaction
-        from toolfault.tools._settings import override_defaults
-
         override_defaults(coerce=config.coerce, hints=config.hints)
         extend_redaction(config.redact_keys, config.keep_keys)
     _settings = config
@@ -178,7 +176,6 @@ def swap(replacement: Client | None) -> Client | None:
     Neither is started or stopped.
     """
     global _client
-    from toolfault.tools._call import observe, time_calls_by, unobserve
 
     before, _client = _client, replacement
     if before is not None:
@@ -267,8 +264,6 @@ def _capture_failure(
     arguments: Mapping[str, Any] | str | None,
     call_id: str | None,
 ) -> str | None:
-    from toolfault.tools import report, was_reported
-
     if was_reported(error, tool):
         return None
     failure = _as_tool_error(error, tool, arguments)
@@ -278,8 +273,6 @@ def _capture_failure(
 
 
 def _as_tool_error(error: BaseException, tool: str | None, arguments: object) -> ToolError:
-    from toolfault.errors import ToolError, is_validation_error
-
     if isinstance(error, ToolError):
         return error
     name = name_of(tool) or "unknown"

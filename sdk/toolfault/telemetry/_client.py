@@ -6,25 +6,26 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from functools import cached_property
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from toolfault._uuid7 import uuid7
+from toolfault.errors import ToolError
 from toolfault.telemetry._aggregator import CounterKey
+from toolfault.telemetry._capture import Capture
 from toolfault.telemetry._config import Config, Dsn, Limits
-from toolfault.telemetry._conversations import ChainPosition, Conversation, Scope, Tracker
+from toolfault.telemetry._conversations import Conversation, Tracker
+from toolfault.telemetry._delivery import Delivery
+from toolfault.telemetry._event import encode, finish
 from toolfault.telemetry._guard import guard, warn
 from toolfault.telemetry._queue import Gate, Queue, Stats
 from toolfault.telemetry._sender import Sender
-from toolfault.tools import _fork  # noqa: F401 - a fork waits for what the sender is loading
+from toolfault.telemetry._transport import Transport
+from toolfault.tools import CallRecord
 from toolfault.tools._call import replace_observer
 
 if TYPE_CHECKING:
-    from toolfault.errors import ToolError
-    from toolfault.telemetry._capture import Capture
-    from toolfault.telemetry._delivery import Delivery
     from toolfault.telemetry._spool import Spool
-    from toolfault.telemetry._transport import Transport
-    from toolfault.tools import CallRecord
 
 __all__ = ["Client"]
 
@@ -72,18 +73,27 @@ class Client:
     def _make(self) -> None:
         """Make everything that belongs to one process: locks, queue, book, spool, thread."""
         self._recover_at = 0.0
-        self._loaded_capture: Capture | None = None
-        self._queue = Queue(self._limits, self._describe, _encode, self._open_spool())
+        self._queue = Queue(self._limits, self._describe, encode, self._open_spool())
         self._gate = Gate(self._queue, lambda: self._sender.start())  # noqa: PLW0108 - made below
         self._tracker = Tracker(
             self.config,
             self._limits,
             self._queue,
             gate=self._gate,
-            capture=self._first_call,
             clock=self._clock,
             new_id=self._new_id,
         )
+        self._capture = Capture(
+            self.config,
+            self._queue,
+            self._tracker,
+            clock=self._clock,
+            new_id=self._new_id,
+            secret=self._secret(),
+            finish=finish,
+        )
+        self._capture.tags = self._tags
+        self._tracker.capture = self._capture.call
         self._sender = Sender(
             self._queue,
             self._limits,
@@ -121,9 +131,7 @@ class Client:
 
     def set_tags(self, tags: Mapping[str, str]) -> None:
         """Label all further events of the process."""
-        self._tags = {**self._tags, **tags}
-        if self._loaded_capture is not None:
-            self._loaded_capture.tags = self._tags
+        self._capture.tags = self._tags = {**self._tags, **tags}
 
     def end_conversation(self, conversation: Conversation) -> None:
         """Send what is known about a conversation that ended."""
@@ -133,34 +141,6 @@ class Client:
     def is_capturing(self) -> bool:
         """Whether this thread is in the middle of a capture; see ``Gate.is_held``."""
         return self._gate.is_held
-
-    @property
-    def _capture(self) -> Capture:
-        """What makes events; loaded with the first that is sent whole, or before by the sender."""
-        if self._loaded_capture is not None:
-            return self._loaded_capture
-        from toolfault.telemetry._capture import Capture
-
-        capture = Capture(
-            self.config,
-            self._queue,
-            self._tracker,
-            clock=self._clock,
-            new_id=self._new_id,
-            secret=self._secret(),
-            finish=_finish,
-        )
-        with self._queue.lock:
-            if self._loaded_capture is None:
-                capture.tags = self._tags
-                self._loaded_capture = capture
-                self._tracker.capture = capture.call
-            return self._loaded_capture
-
-    def _first_call(
-        self, record: CallRecord, now: float, scope: Scope | None, position: ChainPosition
-    ) -> None:
-        self._capture.call(record, now, scope, position)
 
     # -- sending -------------------------------------------------------------------------------
 
@@ -239,26 +219,16 @@ class Client:
     # -- what the sender needs -----------------------------------------------------------------
 
     def _delivery(self, sender: Sender) -> Delivery:
-        """Load what the first batch needs, and with it what the first failure does."""
-        from toolfault.telemetry._delivery import Delivery
-
+        """Return what sends the batches of ``sender``."""
         return Delivery(
             self._queue,
             self.config,
             self._limits,
-            key=self._dsn.key if self._dsn is not None else "",
-            open_transport=self._open_transport,
+            dsn=self._dsn,
+            transport=self._own_transport,
             pause=sender.pause,
             deadline=lambda: sender.deadline,
         )
-
-    def _open_transport(self) -> Transport:
-        if self._own_transport is not None:
-            return self._own_transport
-        from toolfault.telemetry._http import HttpTransport
-
-        assert self._dsn is not None
-        return HttpTransport(self._dsn)
 
     def _tick(self) -> None:
         """Do what is due without a capture: idle conversations, counters, dead processes."""
@@ -316,7 +286,7 @@ class Client:
         if root is None:
             return None
         try:
-            from toolfault.telemetry._spool import Spool
+            from toolfault.telemetry._spool import Spool  # needs file locks
 
             place = f"{self._dsn.endpoint} {self._dsn.key}" if self._dsn is not None else ""
             return Spool(root, _digest(place).hex()[:16], self._limits)
@@ -336,21 +306,7 @@ class Client:
 
 
 def _digest(text: str) -> bytes:
-    from hashlib import sha256  # with OpenSSL behind it as large as the SDK
-
     return sha256(text.encode()).digest()
-
-
-def _encode(event: dict[str, Any]) -> bytes:
-    from toolfault.telemetry._delivery import encode
-
-    return encode(event)
-
-
-def _finish(event: Mapping[str, Any]) -> dict[str, Any]:
-    from toolfault.telemetry._event import finish
-
-    return finish(event)
 
 
 _YIELD = 0.00005  # seconds for which captures get the lock while many conversations end

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-if TYPE_CHECKING:
-    from toolfault.errors import ToolError
+from toolfault.errors import ToolError
 
 __all__ = ["Config", "Dsn", "DsnError", "Limits", "parse_dsn", "resolve"]
 

@@ -1,28 +1,20 @@
-"""One batch on its way to the collector: encoded, sent, retried, halved, settled or given up.
-
-Loaded by the sender's thread: what it needs (JSON, HTTP, the texts of errors) takes longer to load
-than the rest of the SDK together. The thread starts with the first call that is captured, a success
-in almost every agent, so that the first failure finds loaded what it needs.
-"""
+"""One batch on its way to the collector: encoded, sent, retried, halved, settled or given up."""
 
 from __future__ import annotations
 
-import logging  # noqa: F401 - see above
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from toolfault.telemetry._config import Config, Limits
-from toolfault.telemetry._event import encode_event, envelope, finish, rfc3339, sdk_info, shortened
+from toolfault.telemetry._config import Config, Dsn, Limits
+from toolfault.telemetry._event import encode, envelope, rfc3339, sdk_info, shortened
 from toolfault.telemetry._guard import FAILED, guard, warn
+from toolfault.telemetry._http import HttpTransport
 from toolfault.telemetry._queue import Item, Queue
 from toolfault.telemetry._retry import Backoff, RetryDecision, classify_response
-from toolfault.tools import _outcome  # noqa: F401 - see above
+from toolfault.telemetry._transport import Response, Transport
 
-if TYPE_CHECKING:
-    from toolfault.telemetry._transport import Response, Transport
-
-__all__ = ["Delivery", "encode"]
+__all__ = ["Delivery"]
 
 # After so much work the sender yields the interpreter for a moment. It would otherwise hold it
 # until a caller has waited for the switch interval (5 ms), which is what captures of other clients
@@ -47,8 +39,8 @@ class Delivery:
         queue: Where batches come from and are settled.
         config: Settings.
         limits: Bounds of batches and times.
-        key: Ingest key.
-        open_transport: Makes the transport, with the first request.
+        dsn: Where batches go; None with a transport of the host's own.
+        transport: Carries batches instead of HTTP.
         pause: Waits before the next attempt, see ``Sender.pause``.
         deadline: Says when all must have been sent, by the monotonic clock; None for no end.
     """
@@ -59,16 +51,16 @@ class Delivery:
         config: Config,
         limits: Limits,
         *,
-        key: str,
-        open_transport: Callable[[], Transport],
+        dsn: Dsn | None,
+        transport: Transport | None,
         pause: Callable[[float, int | None], None],
         deadline: Callable[[], float | None],
     ) -> None:
         self._queue = queue
         self._config = config
         self._limits = limits
-        self._key = key
-        self._open_transport = open_transport
+        self._dsn = dsn
+        self._own_transport = transport
         self._pause = pause
         self._deadline = deadline
         self._transport: Transport | None = None
@@ -199,7 +191,7 @@ class Delivery:
 
     def _request(self, head: Mapping[str, Any], body: bytes) -> Response:
         headers = {
-            "Authorization": f"Bearer {self._key}",
+            "Authorization": f"Bearer {self._dsn.key if self._dsn is not None else ''}",
             "Content-Type": "application/json",
             "Content-Encoding": "gzip",
             "User-Agent": f"{head['sdk']['name']}/{head['sdk']['version']}",
@@ -210,6 +202,12 @@ class Delivery:
         if self._transport is None:
             self._transport = self._open_transport()
         return self._transport.send(body, headers=headers, timeout=timeout)
+
+    def _open_transport(self) -> Transport:
+        if self._own_transport is not None:
+            return self._own_transport
+        assert self._dsn is not None
+        return HttpTransport(self._dsn)
 
     def _head(self, drops: dict[str, int]) -> dict[str, Any]:
         """Return the envelope without its events."""
@@ -243,8 +241,3 @@ class Delivery:
                 f"events are not reaching the collector ({reason}); "
                 "`python -m toolfault doctor` says why"
             )
-
-
-def encode(event: Mapping[str, Any]) -> bytes:
-    """Return an event as captured in its wire form."""
-    return encode_event(finish(event))

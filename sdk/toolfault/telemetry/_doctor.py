@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from toolfault._uuid7 import uuid7
 from toolfault.telemetry._config import Dsn, parse_dsn
-from toolfault.telemetry._event import encode_event, envelope, finish, rfc3339, sdk_info
+from toolfault.telemetry._event import encode, envelope, rfc3339, sdk_info
 from toolfault.telemetry._http import HttpTransport, Proxy, open_socket, proxy_of
 from toolfault.telemetry._retry import classify_response
 from toolfault.telemetry._transport import Response
@@ -177,7 +177,7 @@ def _event(transport: HttpTransport, dsn: Dsn) -> Finding:
         "conversations": 0,
         "calls_squared": 0,
     }
-    response = _post(transport, dsn, [encode_event(finish(event))])
+    response = _post(transport, dsn, [encode(event)])
     decision = classify_response(response, sent=1)
     if decision.action == "settle" and not decision.rejected:
         return Finding("test event", True, "acknowledged")

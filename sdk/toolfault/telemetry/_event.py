@@ -11,10 +11,11 @@ from typing import Any
 
 from toolfault import __version__
 from toolfault.errors import redact_json
-from toolfault.telemetry._capture import ATTEMPT, Attempt, Snapshot, error_member
+from toolfault.telemetry._capture import Snapshot, error_member
+from toolfault.telemetry._conversations import ATTEMPT, Attempt
 from toolfault.telemetry._traceback import head_and_tail
 
-__all__ = ["encode_event", "envelope", "finish", "rfc3339", "sdk_info", "shortened"]
+__all__ = ["encode", "envelope", "finish", "rfc3339", "sdk_info", "shortened"]
 
 # Ids and settings of the host, and the failure, whose parts were cleaned before they were composed
 # into texts: cleaned again, `password: should be text` would lose its words.
@@ -58,7 +59,12 @@ def finish(event: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def encode_event(wire: Mapping[str, Any]) -> bytes:
+def encode(event: Mapping[str, Any]) -> bytes:
+    """Return an event as captured in its wire form, as UTF-8 JSON."""
+    return _written(finish(event))
+
+
+def _written(wire: Mapping[str, Any]) -> bytes:
     """Return a finished event as UTF-8 JSON.
 
     Lone surrogates become question marks, NUL becomes U+FFFD and NaN becomes text: JSON, UTF-8
@@ -148,7 +154,7 @@ def shortened(body: bytes, limit: int) -> bytes | None:
         elif not _drop_issues(event):
             return None
         event["truncated"] = sorted(set(cut))
-        body = encode_event(event)
+        body = _written(event)
     return body
 
 

@@ -10,7 +10,6 @@ would be gone without a trace, so it gets a finalizer of its own. A prefork work
 from __future__ import annotations
 
 import atexit
-import contextlib
 import os
 import sys
 from collections.abc import Callable
@@ -42,18 +41,8 @@ def at_exit(end: Callable[[], object]) -> None:
 
 
 def _end() -> None:
-    """End, and leave the exit code as the host's end has made it.
-
-    An interpreter that ends by KeyboardInterrupt dies by SIGINT, unless Python evaluates source
-    text meanwhile, which clears its mark (``run_eval_code_obj`` in CPython's pythonrun.c). Every
-    ``namedtuple`` does, so the modules that the sender loads may; the mark is set again here.
-    """
-    interrupted = getattr(sys, "last_type", None) is KeyboardInterrupt and not hasattr(sys, "ps1")
     for end in _ends:
         end()
-    if interrupted:
-        with contextlib.suppress(KeyboardInterrupt):
-            exec("raise KeyboardInterrupt")  # noqa: S102 - source text it must be, see above
 
 
 def _after_fork_in_child() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import encodings.idna  # noqa: F401 - what Python loads with the first connection
 import http.client
 import os
 import socket

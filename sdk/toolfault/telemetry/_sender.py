@@ -8,18 +8,14 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from toolfault.telemetry._config import Limits
+from toolfault.telemetry._delivery import Delivery
 from toolfault.telemetry._guard import FAILED, guard
 from toolfault.telemetry._queue import Item, Queue
 
-if TYPE_CHECKING:
-    from toolfault.telemetry._delivery import Delivery
-
 __all__ = ["Sender"]
 
-_LOADED_AGAIN = 0.05
 _STARTED_AGAIN = 0.001
 
 
@@ -31,8 +27,7 @@ class Sender:
     Args:
         queue: Where events wait.
         limits: Bounds of batches and times.
-        deliver_by: Makes the delivery, with what it needs to load. A thread that loads a module
-            while another does may find it half made; it is asked again a moment later then.
+        deliver_by: Makes what sends the batches of this sender.
         on_tick: Called now and then, for work that is due without a capture.
         inside: Threads whose captures are counted, not made; the sender's is one while it runs.
 
@@ -51,10 +46,9 @@ class Sender:
     ) -> None:
         self._queue = queue
         self._limits = limits
-        self._deliver_by = deliver_by
         self._on_tick = on_tick
         self._inside = inside
-        self._delivery: Delivery | None = None
+        self._delivery = deliver_by(self)
         self._thread: threading.Thread | None = None
         self._is_starting = False
         self._batch: list[Item] = []
@@ -124,8 +118,7 @@ class Sender:
 
     def abandon(self) -> None:
         """Let go of the connection in a forked child."""
-        if self._delivery is not None:
-            self._delivery.abandon()
+        self._delivery.abandon()
 
     def pause(self, seconds: float, flushes: int | None = None) -> None:
         """Wait before the next attempt.
@@ -152,34 +145,29 @@ class Sender:
         thread = threading.get_ident()
         self._inside.add(thread)
         try:
-            while self._delivery is None and not self._queue.closed:
-                self._delivery = guard("sender not loaded", self._deliver_by, self, otherwise=None)
-                if self._delivery is None:
-                    self.pause(_LOADED_AGAIN)
-            while self._delivery is not None and self._run_once(self._delivery):
+            while self._run_once():
                 pass
             self._is_done = True
         finally:
             self._queue.is_read = False
             self._inside.discard(thread)
-        if self._delivery is not None:
-            self._delivery.close()
+        self._delivery.close()
 
-    def _run_once(self, delivery: Delivery) -> bool:
+    def _run_once(self) -> bool:
         """Send one batch; False when the thread is to end."""
-        answer = guard("sender failed", self._send_batch, delivery)
+        answer = guard("sender failed", self._send_batch)
         if answer is FAILED:  # a defect of ours must not end the sending
             self._queue.give_up(self._batch, "sdk_error")
-            self.pause(delivery.backoff.wait(None))
+            self.pause(self._delivery.backoff.wait(None))
         return answer is not False
 
-    def _send_batch(self, delivery: Delivery) -> bool:
+    def _send_batch(self) -> bool:
         # A thread that was killed leaves its batch to the next one.
         batch = [item for item in self._batch if not item.is_settled] or self._next_batch()
         if batch is None:
             return False
         self._batch = batch
-        delivery.deliver(batch)
+        self._delivery.deliver(batch)
         self._batch = []
         return True
 

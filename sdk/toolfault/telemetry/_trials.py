@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from hashlib import blake2b
 
 from toolfault.telemetry._conversations import current_conversation, name_of
 from toolfault.telemetry._guard import debug, warn
@@ -73,8 +74,6 @@ def sample(key: str, salt: str) -> float:
         key: Who draws, as a rule a conversation id.
         salt: What is drawn for; the key of the hash.
     """
-    from hashlib import blake2b
-
     secret = salt.encode("utf-8", "replace")
     if len(secret) > 64:
         secret = blake2b(secret).digest()

@@ -4,7 +4,9 @@ The names below are loaded on first use: telemetry needs the records alone, and 
 reports what others validate never pays for the rest.
 """
 
-TYPE_CHECKING = False
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 if TYPE_CHECKING:
     from toolfault.tools._batch import BatchedCall
     from toolfault.tools._boundary import report_validation_error
@@ -22,10 +24,9 @@ if TYPE_CHECKING:
         was_reported,
     )
     from toolfault.tools._decorator import as_tool, tool
-    from toolfault.tools._manager import ToolManager
+    from toolfault.tools._manager import RegisteredTool, ToolManager, ToolRegistry
     from toolfault.tools._outcome import adapt_error
     from toolfault.tools._protocols import AsyncTool, SyncTool
-    from toolfault.tools._registry import RegisteredTool, ToolRegistry
     from toolfault.tools._settings import set_defaults
     from toolfault.tools._tool import Tool
 
@@ -59,7 +60,7 @@ _HOMES = {
     "_batch": ("BatchedCall",),
     "_boundary": ("report_validation_error",),
     "_decorator": ("as_tool", "tool"),
-    "_manager": ("ToolManager",),
+    "_manager": ("RegisteredTool", "ToolManager", "ToolRegistry"),
     "_call": (
         "CallRecord",
         "Observer",
@@ -75,7 +76,6 @@ _HOMES = {
     ),
     "_outcome": ("adapt_error",),
     "_protocols": ("AsyncTool", "SyncTool"),
-    "_registry": ("RegisteredTool", "ToolRegistry"),
     "_settings": ("set_defaults",),
     "_tool": ("Tool",),
 }
@@ -87,8 +87,6 @@ def __getattr__(name: str) -> object:
     home = _HOME_OF.get(name)
     if home is None:
         raise AttributeError(f"module 'toolfault.tools' has no attribute {name!r}")
-    from importlib import import_module
-
     value = getattr(import_module(f"toolfault.tools.{home}"), name)
     globals()[name] = value
     return value

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
+
+from toolfault.errors import ArgumentsNotObjectError
 
 __all__ = ["parse_arguments", "sanitised"]
 
@@ -43,7 +46,6 @@ def parse_arguments(raw: object, *, optional: bool) -> dict[Any, Any]:
         return dict(raw)  # type: ignore[call-overload,no-any-return]
     if _is_mapping(kind):
         return dict(raw)  # type: ignore[call-overload,no-any-return]
-    from toolfault.errors import ArgumentsNotObjectError
 
     raise ArgumentsNotObjectError(raw)
 
@@ -57,8 +59,6 @@ def _is_mapping(kind: type) -> bool:
 
 
 def _from_text(text: str, *, optional: bool) -> Any:
-    import json
-
     trimmed = text.strip()
     if not trimmed and optional:
         return {}
@@ -80,7 +80,5 @@ def _from_text(text: str, *, optional: bool) -> Any:
 
 
 def _refused(constant: str) -> None:
-    import json
-
     # Python's reader takes it.
     raise json.JSONDecodeError(f"{constant} is not a JSON number", constant, 0)

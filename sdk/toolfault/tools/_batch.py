@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from toolfault.errors import ConfigError
-
-if TYPE_CHECKING:
-    import asyncio
-
-    from toolfault.errors import ToolError, ToolResult
+from toolfault.errors import ConfigError, ToolError, ToolResult
 
 __all__ = ["BatchedCall", "checked_batch", "new_turn", "settle"]
 
@@ -91,8 +87,6 @@ async def settle(tasks: Sequence[asyncio.Future[Any]]) -> list[Any]:
     Waiting for all first keeps a passed-through exception of one call from tearing down the
     others. When the batch itself is cancelled, so are its calls.
     """
-    import asyncio
-
     if not tasks:
         return []
     try:

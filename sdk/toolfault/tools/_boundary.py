@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
-from toolfault.errors import safe_text
+from toolfault.errors import ToolResult, safe_text
+from toolfault.tools._arguments import parse_arguments
 from toolfault.tools._call import Call
+from toolfault.tools._decorator import as_tool
 from toolfault.tools._outcome import failed, fallback_failure
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from toolfault.errors import ToolResult
-    from toolfault.tools._tool import Tool
+from toolfault.tools._tool import Tool
 
 __all__ = ["report_validation_error"]
 
@@ -56,8 +54,6 @@ def report_validation_error(
 
 def _tool_of(named: object) -> Tool | None:
     """Return the tool behind a decorated function; None for a name, or for what is neither."""
-    from toolfault.tools._decorator import as_tool
-
     try:
         return None if isinstance(named, str) else as_tool(named)
     except Exception:  # noqa: BLE001 - nothing that can be called; the failure is told all the same
@@ -65,8 +61,6 @@ def _tool_of(named: object) -> Tool | None:
 
 
 def _parsed(args: object) -> dict[Any, Any] | None:
-    from toolfault.tools._arguments import parse_arguments
-
     if args is None:
         return None
     try:

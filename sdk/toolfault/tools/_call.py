@@ -9,13 +9,15 @@ call carries the error to its one record.
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar, Token
 from time import perf_counter, time
 from typing import TYPE_CHECKING, Any
 
+from toolfault.errors import AvailabilityReason, ToolError
+
 if TYPE_CHECKING:
-    from toolfault.errors import AvailabilityReason, ToolError
     from toolfault.tools._checks import Findings
 
 __all__ = [
@@ -230,11 +232,11 @@ def notify(record: CallRecord) -> None:
 
 
 def _say_failed() -> None:
-    import logging
-
-    # Handlers and filters are the host's code as well.
-    with contextlib.suppress(Exception):
-        logging.getLogger("toolfault").debug("observer failed", exc_info=True)
+    logging = sys.modules.get("logging")  # nobody listens where it is not loaded
+    if logging is not None:
+        # Handlers and filters are the host's code as well.
+        with contextlib.suppress(Exception):
+            logging.getLogger("toolfault").debug("observer failed", exc_info=True)
 
 
 # The call that runs right now in this context, for logs and for errors a tool reports itself.

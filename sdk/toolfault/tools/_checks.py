@@ -12,23 +12,26 @@ max_length, pattern). Every other annotation accepts every value.
 from __future__ import annotations
 
 import collections.abc
+import dataclasses
+import hashlib
+import json
 import operator
 import re
 import sys
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import date, datetime, time
+from decimal import Decimal, InvalidOperation
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
+from uuid import UUID
 
 from toolfault.coerce import Coercion, coerce_bool, coerce_float, coerce_int, coerce_json
-from toolfault.errors import listed
-from toolfault.tools._phantoms import Phantoms
+from toolfault.errors import Issue, listed
+from toolfault.tools._phantoms import Parents, Phantoms
 from toolfault.tools._signature import Parameters
-
-if TYPE_CHECKING:
-    from toolfault.errors import Issue
-    from toolfault.tools._phantoms import Parents
 
 __all__ = [
     "ABSENT",
@@ -897,28 +900,21 @@ _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\Z")  #
 
 
 def _date(text: str) -> Any:
-    from datetime import date
-
     return date.fromisoformat(text)
 
 
 def _datetime(text: str) -> Any:
-    from datetime import datetime
-
     # Python 3.10 reads no "Z" (RFC 3339); an offset means the same everywhere.
     return datetime.fromisoformat(text[:-1] + "+00:00" if text[-1:] in "Zz" else text)
 
 
 def _time(text: str) -> Any:
-    from datetime import time
-
     return time.fromisoformat(text[:-1] + "+00:00" if text[-1:] in "Zz" else text)
 
 
 def _uuid(text: str) -> Any:
     if not _UUID.match(text):
         raise ValueError(text)
-    from uuid import UUID
 
     return UUID(text)
 
@@ -926,14 +922,11 @@ def _uuid(text: str) -> Any:
 def _path(text: str) -> Any:
     if not text or "\0" in text:
         raise ValueError(text)
-    from pathlib import Path
 
     return Path(text)
 
 
 def _decimal(text: str) -> Any:
-    from decimal import Decimal, InvalidOperation
-
     try:
         return Decimal(text)
     except InvalidOperation:
@@ -1437,8 +1430,6 @@ def _annotations(kind: type) -> dict[str, Any]:
 
 
 def _dataclass_fields(kind: Any) -> _FieldList:
-    import dataclasses
-
     hints = _annotations(kind)
     listed: _FieldList = []
     for field in dataclasses.fields(kind):
@@ -1567,9 +1558,6 @@ def hoisted(schema: dict[str, Any]) -> dict[str, Any]:
 
 def schema_hash(schema: Callable[[], dict[str, Any]]) -> str | None:
     """Return 16 hex digits that change when a parameter schema changes; None if it has none."""
-    import hashlib
-    import json
-
     try:
         text = json.dumps(schema(), sort_keys=True, separators=(",", ":"), default=repr)
     except Exception:  # noqa: BLE001 - a schema that cannot be written has no hash

@@ -11,16 +11,16 @@ import contextlib
 import functools
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from toolfault.errors import ToolError, ToolResult
 from toolfault.tools import _call
 from toolfault.tools._call import RUNNING, Call, Frame, finished, leave, mark_reported
-from toolfault.tools._outcome import describe, fallback_aborted, record_aborted
+from toolfault.tools._checks import Findings
+from toolfault.tools._outcome import describe, fallback_aborted, record_aborted, repairs_of
 from toolfault.tools._settings import DEFAULTS
-
-if TYPE_CHECKING:
-    from toolfault.tools._tool import Tool
+from toolfault.tools._threads import await_within, call_within
+from toolfault.tools._tool import Tool
 
 __all__ = ["wrap_async", "wrap_generator", "wrap_sync"]
 
@@ -174,9 +174,6 @@ def _mended(
     if args or not coerce:
         return kwargs
     try:
-        from toolfault.tools._checks import Findings
-        from toolfault.tools._outcome import repairs_of
-
         findings = Findings(True)
         sent = tool.compiled.plan.prepare(dict(call.arguments or {}), findings)
         if findings.found or not findings.repairs:
@@ -190,16 +187,12 @@ def _mended(
 def _within(
     seconds: float, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
-    from toolfault.tools._threads import call_within
-
     return call_within(lambda: fn(*args, **kwargs), seconds)
 
 
 async def _await_within(
     seconds: float, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
-    from toolfault.tools._threads import await_within
-
     return await await_within(fn(*args, **kwargs), seconds)
 
 

@@ -1,13 +1,15 @@
-"""Which tools may be called now, and the calls of a model to them."""
+"""The tools that exist, which of them may be called now, and the calls of a model to them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from toolfault.errors import AvailabilityReason, ConfigError, ToolResult
+from toolfault.errors import AvailabilityReason, ConfigError, ToolResult, safe_repr
 from toolfault.tools._batch import BatchedCall, checked_batch, new_turn, settle
 from toolfault.tools._call import Call
+from toolfault.tools._decorator import as_tool
 from toolfault.tools._outcome import (
     blocked,
     flow,
@@ -16,10 +18,104 @@ from toolfault.tools._outcome import (
     supplied,
     unavailable,
 )
-from toolfault.tools._registry import ACCESS_LEVELS, RegisteredTool, ToolRegistry
+from toolfault.tools._threads import run_coroutine
 from toolfault.tools._tool import Tool
 
-__all__ = ["ToolManager"]
+__all__ = ["RegisteredTool", "ToolManager", "ToolRegistry"]
+
+ACCESS_LEVELS = ("read", "write", "admin")
+"""Access a tool may need, each including the ones before it."""
+
+
+class RegisteredTool:
+    """One entry of the registry.
+
+    Attributes:
+        name: Name it is registered under: the resolved name of its calls.
+        tool: The tool, or None where it was only declared (its handler runs elsewhere).
+        access: Access level it needs.
+    """
+
+    __slots__ = ("access", "name", "tool")
+
+    def __init__(self, name: str, tool: Tool | None, *, access: str) -> None:
+        if access not in ACCESS_LEVELS:
+            raise ConfigError(f"access must be one of {ACCESS_LEVELS}, not {access!r}")
+        self.name = name
+        self.tool = tool
+        self.access = access
+
+
+class ToolRegistry:
+    """The tools that exist, by name; whether one may be called now is the manager's business.
+
+    Args:
+        tools: Decorated functions, or bare ones, which are decorated without options.
+    """
+
+    def __init__(self, tools: Iterable[Callable[..., Any]] = ()) -> None:
+        # Replaced as a whole on every change: calls in other threads read it without a lock.
+        self._entries: dict[str, RegisteredTool] = {}
+        for tool in tools:
+            self.register(tool)
+
+    def register(
+        self, tool: Callable[..., Any], *, name: str | None = None, access: str = "read"
+    ) -> Tool:
+        """Add a tool; a tool of the same name is replaced.
+
+        Args:
+            tool: A decorated function, or a bare one.
+            name: Name to register it under; the tool's own by default.
+            access: Access level it needs: read, write or admin.
+
+        Raises:
+            ConfigError: It is nothing that can be called, or the access level is unknown.
+        """
+        known = as_tool(tool)
+        entry = RegisteredTool(name or known.name, known, access=access)
+        self._entries = {**self._entries, entry.name: entry}
+        return known
+
+    def declare(self, name: str, *, access: str = "read") -> None:
+        """Add a tool that the model was told of but that has no handler here."""
+        self._entries = {**self._entries, name: RegisteredTool(name, None, access=access)}
+
+    def get(self, name: str) -> RegisteredTool | None:
+        """Return the entry of ``name``, or None."""
+        return self._entries.get(name)
+
+    def names(self) -> tuple[str, ...]:
+        """Return the registered names, in order of registration."""
+        return tuple(self._entries)
+
+    def specs(self, provider: str = "openai") -> list[dict[str, Any]]:
+        """Return what a model provider is told of the tools that have a handler here.
+
+        Each goes by the name it is registered under. See ``Tool.spec``.
+
+        Raises:
+            ConfigError: The provider is unknown.
+        """
+        return [
+            entry.tool.named(entry.name).spec(provider) for entry in self if entry.tool is not None
+        ]
+
+    async def call_tool(self, name: str, arguments: object = None) -> ToolResult[Any]:
+        """Call a tool whatever a manager says about it; see ``ToolManager.call_tool``."""
+        return await ToolManager(self).call_tool(name, arguments)
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and name in self._entries
+
+    def __iter__(self) -> Iterator[RegisteredTool]:
+        return iter(self._entries.values())
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
+# The manager.
 
 Gate = Callable[[str, Any], Any]
 """A policy or a hook: called with the resolved name and the arguments as they came in."""
@@ -214,7 +310,6 @@ class ToolManager:
             return answered
         if not tool.is_async:
             return tool.run(call)
-        from toolfault.tools._threads import run_coroutine
 
         return run_coroutine(lambda: tool.run_async(call))
 
@@ -238,8 +333,6 @@ class ToolManager:
         Raises:
             ConfigError: An element of ``calls`` is no triple; nothing was run.
         """
-        import asyncio
-
         batch = checked_batch(calls)
         turn = turn or new_turn()
         tasks = [
@@ -265,8 +358,6 @@ class ToolManager:
     ) -> tuple[Call, Tool | None]:
         """Start the record of a call and find its tool; None if it is not available."""
         if type(name) is not str:
-            from toolfault.errors import safe_repr
-
             given = issubclass(type(name), str)
             name = str.__str__(name) if given else safe_repr(name, 128)
         resolved = self.resolve(name)
@@ -300,7 +391,6 @@ class ToolManager:
         """Do the same from synchronous code."""
         if gate is None:
             return None
-        from toolfault.tools._threads import run_coroutine
 
         try:
             answer = gate(call.tool, call.raw)

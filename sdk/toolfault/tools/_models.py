@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any, get_args
 
-from toolfault.errors import PLAIN_TYPES, wanted_types
+from toolfault.errors import PLAIN_TYPES, ConfigError, ToolError, wanted_types
 from toolfault.errors import is_validation_error as is_known_error
 from toolfault.tools._checks import (
     ABSENT,
@@ -163,7 +163,6 @@ class ModelCheck(Check):
         except Exception as error:
             if not is_validation_error(error):
                 raise
-            from toolfault.errors import ToolError
 
             for issue in ToolError.from_validation_error("", error, value).issues:
                 findings.add_issue((*loc, *issue.loc), issue)
@@ -218,7 +217,6 @@ def plan_of_model(model: Any, parameters: Parameters) -> Plan:
     check = Hints(model_check).compile(model)
     if isinstance(check, ObjectCheck):
         return ObjectPlan(model, check, parameters)
-    from toolfault.errors import ConfigError
 
     raise ConfigError(
         "model= takes a pydantic model or TypeAdapter, a msgspec Struct, a dataclass or a "

@@ -7,6 +7,7 @@ carries a value out of the process. Each failure is a line of the local log.
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
@@ -41,12 +42,11 @@ from toolfault.errors import (
 )
 from toolfault.tools._call import Call, Repair, finished
 from toolfault.tools._checks import ABSENT, Finding, Findings, Loc
+from toolfault.tools._models import is_validation_error
 from toolfault.tools._phantoms import pattern
 from toolfault.tools._settings import DEFAULTS
 
 if TYPE_CHECKING:
-    import logging
-
     from toolfault.tools._tool import Tool
 
 __all__ = [
@@ -80,8 +80,6 @@ def logger() -> logging.Logger:
     """Return the SDK's logger; unless the host listens it says nothing, also not on stderr."""
     global _logger  # noqa: PLW0603 - made once, on first use
     if _logger is None:
-        import logging
-
         made = logging.getLogger("toolfault")
         if not any(isinstance(handler, logging.NullHandler) for handler in made.handlers):
             made.addHandler(logging.NullHandler())
@@ -178,8 +176,6 @@ def _say(level: str, text: str, args: tuple[Any, ...], **details: Any) -> None:
 
 def _is_heard() -> bool:
     """Say whether a handler would get an error: composing the record costs more than asking."""
-    import logging
-
     log = logger()
     if not log.isEnabledFor(logging.ERROR):
         return False
@@ -742,7 +738,6 @@ def _rejection(call: Call, exc: Exception, tool: Tool | None, label: str) -> Too
     """Return the failure a library's validation error means; None for any other exception."""
     if tool is not None:
         return tool.compiled.rejection(call, exc, tool.label)
-    from toolfault.tools._models import is_validation_error
 
     if not is_validation_error(exc):
         return None

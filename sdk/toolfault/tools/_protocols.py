@@ -7,11 +7,10 @@ function it binds when it is reached through an instance, so that tools may be m
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
-if TYPE_CHECKING:
-    from toolfault.errors import ToolResult
-    from toolfault.tools._tool import Tool
+from toolfault.errors import ToolResult
+from toolfault.tools._tool import Tool
 
 __all__ = ["AsyncTool", "SyncTool", "ToolDecorator"]
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from toolfault.errors import ConfigError
+
 __all__ = ["DEFAULTS", "Defaults", "override_defaults", "set_defaults"]
 
 
@@ -41,8 +43,6 @@ def set_defaults(*, coerce: bool | None = None, hints: str | None = None) -> Non
         ConfigError: ``hints`` is neither ``"derived"`` nor ``"off"``.
     """
     if hints not in (None, "derived", "off"):
-        from toolfault.errors import ConfigError
-
         raise ConfigError(f"hints must be 'derived' or 'off', not {hints!r}")
     _chosen.update(_given(coerce, hints))
     _apply()

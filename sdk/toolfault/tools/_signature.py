@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import sys
+import typing
 from collections.abc import Callable, Mapping
 from types import CodeType, FunctionType
 from typing import Any
@@ -27,7 +29,6 @@ def is_coroutine_function(fn: Any) -> bool:
             return True
         if not hasattr(fn, "__wrapped__"):
             return False
-    import inspect
 
     return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(_call_method(fn))
 
@@ -142,8 +143,6 @@ def read_parameters(
         scope: Names for resolving its annotations, see ``names_in_scope``.
         injected: Parameters that the host fills; left out.
     """
-    import inspect
-
     try:
         signature = inspect.signature(fn)
     except (TypeError, ValueError):  # a builtin that does not say what it takes
@@ -178,8 +177,6 @@ def read_parameters(
 
 def _resolved(fn: Any, scope: Mapping[str, Any]) -> dict[str, Any]:
     """Return the annotations of ``fn``; one that cannot be resolved does not spoil the others."""
-    import typing
-
     target = fn if hasattr(fn, "__annotations__") else _call_method(fn)
     inner = target
     while hasattr(inner, "__wrapped__"):
@@ -192,8 +189,6 @@ def _resolved(fn: Any, scope: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _resolved_singly(target: Any, known: dict[str, Any]) -> dict[str, Any]:
-    import typing
-
     try:
         written = dict(target.__annotations__)
     except Exception:  # noqa: BLE001 - annotations that are evaluated on access (PEP 649)

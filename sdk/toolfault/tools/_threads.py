@@ -12,15 +12,13 @@ Limits that Python sets and nothing here can lift:
 
 from __future__ import annotations
 
+import asyncio
 import contextvars
 import os
 import threading
 from collections import deque
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, TypeVar
-
-if TYPE_CHECKING:
-    import asyncio
+from typing import Any, TypeVar
 
 __all__ = ["TIMED_OUT", "await_within", "call_in_thread", "call_within", "run_coroutine"]
 
@@ -178,8 +176,6 @@ async def call_in_thread(work: Callable[[], T], seconds: float | None) -> T:
     Raises:
         TimeoutError: ``seconds`` are over; the thread goes on (see above).
     """
-    import asyncio
-
     loop = asyncio.get_running_loop()
     future: asyncio.Future[None] = loop.create_future()
 
@@ -217,8 +213,6 @@ async def await_within(coroutine: Coroutine[Any, Any, T], seconds: float) -> T:
     Raises:
         TimeoutError: The time is over; the coroutine was cancelled.
     """
-    import asyncio
-
     task = asyncio.ensure_future(coroutine)
     try:
         finished, _ = await asyncio.wait({task}, timeout=seconds)
@@ -233,8 +227,6 @@ async def await_within(coroutine: Coroutine[Any, Any, T], seconds: float) -> T:
 
 async def _dismiss(task: asyncio.Task[Any]) -> None:
     """Cancel a task, give it its grace, and see that its late error is not reported as lost."""
-    import asyncio
-
     task.cancel()
     task.add_done_callback(lambda done: done.cancelled() or done.exception())
     await asyncio.wait({task}, timeout=_GRACE)
@@ -246,8 +238,6 @@ def run_coroutine(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
     Inside a running event loop, which cannot be entered twice, the coroutine gets a thread and a
     loop of its own; the caller waits.
     """
-    import asyncio
-
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -266,8 +256,6 @@ def _run_in_new_loop(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
     ``asyncio.run`` ends by setting the thread's loop to None: a host that has set one, and runs it
     from time to time, would have none any more, and its loop would be left unclosed.
     """
-    import asyncio
-
     if hasattr(asyncio, "Runner"):  # since Python 3.11
         with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
             return runner.run(make())
@@ -284,8 +272,6 @@ def _run_in_new_loop(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 
 async def _cancel_rest(tasks: set[asyncio.Task[Any]]) -> None:
-    import asyncio
-
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from types import FunctionType
 from typing import Any
@@ -14,10 +15,7 @@ from toolfault.errors import (
     ToolResult,
     safe_repr,
 )
-from toolfault.tools import (
-    _call,
-    _fork,  # noqa: F401 - forks wait for what this module loads late
-)
+from toolfault.tools import _call
 from toolfault.tools._arguments import parse_arguments
 from toolfault.tools._call import RUNNING, Call, leave
 from toolfault.tools._checks import Findings, Hints, HintsPlan, Plan, schema_hash, secret_names
@@ -43,6 +41,8 @@ from toolfault.tools._signature import (
     is_generator_function,
     read_parameters,
 )
+from toolfault.tools._specs import spec_of
+from toolfault.tools._threads import await_within, call_in_thread, call_within
 
 __all__ = [
     "Adapter",
@@ -158,7 +158,6 @@ def argument_names(fn: Callable[..., Any]) -> tuple[str, ...]:
     if type(fn) is FunctionType and not hasattr(fn, "__wrapped__"):
         code = fn.__code__
         return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    import inspect
 
     try:
         return tuple(inspect.signature(fn).parameters)
@@ -420,8 +419,6 @@ class Tool:
         Raises:
             ConfigError: The provider is another one.
         """
-        from toolfault.tools._specs import spec_of
-
         return spec_of(self, provider)
 
     @property
@@ -509,8 +506,6 @@ class Tool:
                 elif self.timeout is None:
                     value = await invoke(**kwargs)
                 else:
-                    from toolfault.tools._threads import await_within
-
                     value = await await_within(invoke(**kwargs), self.timeout)
             finally:
                 leave(token)
@@ -553,16 +548,12 @@ class Tool:
     def _run_within(
         self, invoke: Callable[..., Any], kwargs: dict[str, Any], seconds: float
     ) -> Any:
-        from toolfault.tools._threads import call_within
-
         return call_within(lambda: invoke(**kwargs), seconds)
 
     async def _await_sync(
         self, invoke: Callable[..., Any], kwargs: dict[str, Any], *, threads: bool
     ) -> Any:
         if threads or self.timeout is not None:
-            from toolfault.tools._threads import call_in_thread
-
             value = await call_in_thread(lambda: invoke(**kwargs), self.timeout)
         else:
             value = invoke(**kwargs)

@@ -135,8 +135,8 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) or (0 if delivered els
 
 
 @few_or_many(1, 50)
-def test_fork_while_the_sender_loads_its_modules(times: int, collector: Server) -> None:
-    """A fork right after the first event, when the sender imports what it needs, is harmless."""
+def test_fork_right_after_the_first_event(times: int, collector: Server) -> None:
+    """A fork right after the first event, when the sender begins its work, is harmless."""
     for _ in range(times):
         done = python("-c", PROGRAM, collector.dsn)
         assert done.returncode == 0, done.stderr

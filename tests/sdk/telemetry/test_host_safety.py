@@ -353,36 +353,6 @@ def test_the_number_of_a_dead_sender_means_nothing(make_client: MakeClient) -> N
     conserved(client)
 
 
-FLAKY = """
-import sys, threading
-import toolfault
-from toolfault.testing import MemoryTransport
-
-class Flaky:
-    refused = 0
-    def find_spec(self, name, path=None, target=None):
-        sender = threading.current_thread().name == "toolfault-sender"
-        if sender and name.startswith("toolfault") and self.refused < 5:
-            self.refused += 1
-            raise ImportError("half made")
-
-flaky = Flaky()
-sys.meta_path.insert(0, flaky)
-transport = MemoryTransport()
-toolfault.init(transport=transport, successes="all")
-toolfault.tool(lambda n: n).call(n=1)
-assert toolfault.flush(60)
-assert flaky.refused == 5
-assert len(transport.events) == 1
-"""
-
-
-def test_a_module_that_is_half_made_ends_no_sender() -> None:
-    """The sender's thread lives on while other threads load what it needs."""
-    agent = python("-c", FLAKY)
-    assert agent.returncode == 0, agent.stderr
-
-
 def test_calls_before_init_and_after_close_do_nothing(collector: Server) -> None:
     """Every function of the public face works without a client."""
     toolfault.close()

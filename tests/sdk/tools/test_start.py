@@ -15,17 +15,9 @@ import toolfault
 SDK = Path(toolfault.__file__).parents[1]
 
 HEAVY = (
-    "asyncio",
-    "dataclasses",
     "http",
-    "inspect",
-    "logging",
     "pydantic",
     "msgspec",
-    "socket",
-    "ssl",
-    "urllib",
-    "uuid",
     "toolfault.telemetry",
 )
 

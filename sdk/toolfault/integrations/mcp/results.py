@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from toolfault.errors import Issue, ToolError
 from toolfault.integrations.mcp.meta import KEY, PARTS, mapping, told
 from toolfault.integrations.mcp.tools import member
 from toolfault.integrations.seen import Seen
@@ -57,7 +58,6 @@ def _described(seen: Seen, result: Any) -> Any:
     code, issues = said.get("code"), said.get("issues") or ()
     if not isinstance(code, str):
         return None
-    from toolfault.errors import Issue, ToolError
 
     seen.stage = "unknown" if code == "not_available" else "validation" if issues else "exec"
     if not issues:
