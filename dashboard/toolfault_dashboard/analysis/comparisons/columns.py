@@ -125,10 +125,6 @@ class Columns(Sequence[Cell]):
         """Return the sums of *values* by conversation."""
         return added(self.conversation, values, self.conversations)
 
-    def of_strata(self, numbers: Sequence[float] | Floats) -> Floats:
-        """Return for every cell the number of its stratum."""
-        return np.asarray(numbers, dtype=np.float64)[self.stratum]
-
     def with_calls(self, more: Floats) -> Columns:
         """Return the same with *more* calls of each cell."""
         return replace(self, calls=self.calls + more)

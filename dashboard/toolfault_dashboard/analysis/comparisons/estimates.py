@@ -11,10 +11,13 @@ follow-up data, Biometrics 41 (1985) 55-68 (weights n1 n0 / (n1 + n0) of the ris
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
-from typing import Any, Final
+from typing import Final
 
+import numpy as np
+
+from toolfault_dashboard.analysis.comparisons.columns import Floats, Numbers, added
 from toolfault_dashboard.analysis.comparisons.metrics import Metric
 from toolfault_dashboard.analysis.comparisons.sides import Folded, SideData, Stratum
 from toolfault_dashboard.analysis.weights import Amount, equivalent
@@ -56,24 +59,38 @@ class Estimate:
 class _Terms:
     """What every estimate of one metric of one side begins with.
 
+    Only cells that have any numerator or denominator are kept: of most metrics few do, and the
+    others change neither a ratio nor its variance.
+
     Attributes:
         numerator: Of each cell.
         denominator: Of each cell.
+        conversation: Position of its conversation among those of the side.
+        conversations: How many the side has.
+        stratum: Position of its stratum in ``strata``.
         strata: Those of the cells in their order, then those that only folded calls have.
         above: Sum of the numerators of each stratum.
         below: Sum of the denominators, folded calls included where they belong to it.
     """
 
-    numerator: Any
-    denominator: Any
+    numerator: Floats
+    denominator: Floats
+    conversation: Numbers
+    conversations: int
+    stratum: Numbers
     strata: tuple[Stratum, ...]
-    above: Any
-    below: Any
+    above: Floats
+    below: Floats
 
     def merged(self) -> _Terms:
         """Return the same with all strata as one."""
-        sums = (each.sum(keepdims=True) for each in (self.above, self.below))
-        return _Terms(self.numerator, self.denominator, _ONE, *sums)
+        return replace(
+            self,
+            stratum=self.stratum * 0,
+            strata=_ONE,
+            above=self.above.sum(keepdims=True),
+            below=self.below.sum(keepdims=True),
+        )
 
 
 _ONE: Final[tuple[Stratum, ...]] = (("", "", ""),)
@@ -112,10 +129,9 @@ def _terms(metric: Metric, side: SideData) -> _Terms:
 
 
 def _worked_out(metric: Metric, side: SideData) -> _Terms:
-    import numpy as np
-
     cells = side.columns
     numerator, denominator = metric.numerator(cells), metric.denominator(cells)
+    kept = np.flatnonzero((numerator != 0) | (denominator != 0))
     folded = side.folded.calls if metric.of_calls else {}
     places = {stratum: place for place, stratum in enumerate(cells.strata)}
     of_folded = [places.setdefault(stratum, len(places)) for stratum in folded]
@@ -123,7 +139,16 @@ def _worked_out(metric: Metric, side: SideData) -> _Terms:
     above[: len(cells.strata)] = cells.by_stratum(numerator)
     below[: len(cells.strata)] = cells.by_stratum(denominator)
     below[of_folded] += list(folded.values())
-    return _Terms(numerator, denominator, tuple(places), above, below)
+    return _Terms(
+        numerator[kept],
+        denominator[kept],
+        cells.conversation[kept],
+        cells.conversations,
+        cells.stratum[kept],
+        tuple(places),
+        above,
+        below,
+    )
 
 
 def _weighted(
@@ -135,8 +160,6 @@ def _weighted(
     z = sum over strata of w_s / N_s * (numerator - r_s * denominator): W. G. Cochran, Sampling
     Techniques, 3rd ed. (1977), sections 6.3 and 9A.2, with weights w_s taken as fixed.
     """
-    import numpy as np
-
     terms = _terms(metric, side).merged() if merged else _terms(metric, side)
     weight = np.asarray([weights.get(stratum, 0.0) for stratum in terms.strata])
     counts = (weight > 0) & (terms.below > 0)
@@ -145,17 +168,9 @@ def _weighted(
     # A stratum without a weight is scaled by 0; its conversations count where they have another.
     below = np.where(counts, terms.below, 1.0)
     ratio, scale = (np.where(counts, each / below, 0.0) for each in (terms.above, weight))
-    cells = side.columns
-    numerator, denominator = terms.numerator, terms.denominator
-    any_of_it = (numerator != 0) | (denominator != 0)
-    if merged:
-        scores = scale[0] * cells.by_conversation(numerator - ratio[0] * denominator)
-    else:
-        scores = cells.by_conversation(
-            cells.of_strata(scale) * (numerator - cells.of_strata(ratio) * denominator)
-        )
-        any_of_it = any_of_it & counts[cells.stratum]
-    has_any = cells.by_conversation(any_of_it)
+    numbers = terms.numerator - ratio[terms.stratum] * terms.denominator
+    scores = added(terms.conversation, scale[terms.stratum] * numbers, terms.conversations)
+    has_any = added(terms.conversation, counts[terms.stratum], terms.conversations)
     total = float((scores * scores).sum())
     clusters = int((has_any > 0).sum())
     if metric.of_calls:

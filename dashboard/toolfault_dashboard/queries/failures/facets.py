@@ -150,12 +150,8 @@ def _values(
     for key, scope in scopes.items():
         if (added := _added_up(conn, scope, key)) is not None:
             found[key] = added
-        elif key in _JOINED:
-            together[scope, key].append(key)
         else:
-            # Where rows are read to find failures, they are read once for all columns.
-            is_indexed = key in _INDEXED and is_of_index(scope)
-            together[scope, "indexed" if is_indexed else "rows"].append(key)
+            together[scope, _kind_of(key, scope)].append(key)
     at_once = {
         at: keys
         for at, keys in together.items()
@@ -173,6 +169,14 @@ def _values(
         found[key][value] += failures
     cut = {key for (scope, _), keys in together.items() if scope in most for key in keys}
     return found, cut
+
+
+def _kind_of(key: str, scope: Scope) -> str:
+    """Return which keys are counted together: those with the same answer, in one pass."""
+    if key in _JOINED or (key == "chain" and is_of_index(scope)):
+        return key
+    # Where rows are read to find failures, they are read once for all columns.
+    return "indexed" if key in _INDEXED and is_of_index(scope) else "rows"
 
 
 def _question(scope: Scope, keys: tuple[str, ...]) -> Question:
@@ -219,8 +223,10 @@ def _statement(
     """Return the select of failures by *keys*: columns of a call in one pass, or a joined one."""
     if keys[0] in _JOINED:
         return _JOINED[keys[0]](scope, where)
-    columns = [tool_call.c[key] for key in keys]
-    return select(*columns, func.count()).where(where).group_by(*columns)
+    outcome: Any = func.coalesce(outcome_at(scope.now), "none").label("chain")
+    columns = [outcome if key == "chain" else tool_call.c[key] for key in keys]
+    rows = tool_call.outerjoin(chain, _OF_CALL) if "chain" in keys else tool_call
+    return select(*columns, func.count()).select_from(rows).where(where).group_by(*columns)
 
 
 def _told(keys: tuple[str, ...], rows: Iterable[Any]) -> list[_Line]:
@@ -277,24 +283,13 @@ def _by_code(_: Scope, where: ColumnElement[bool]) -> CompoundSelect[Any]:
     return union_all(own.group_by(tool_call.c.code), of_other_issues(where, sampled=False))
 
 
-def _by_outcome(scope: Scope, where: ColumnElement[bool]) -> Select[Any]:
-    of_call = (chain.c.project_id == tool_call.c.project_id) & (
-        chain.c.chain_id == tool_call.c.chain_id
-    )
-    value: Any = func.coalesce(outcome_at(scope.now), "none").label("value")
-    return (
-        select(value, func.count())
-        .select_from(tool_call.outerjoin(chain, of_call))
-        .where(where)
-        .group_by(value)
-    )
-
-
+_OF_CALL: Final = (chain.c.project_id == tool_call.c.project_id) & (
+    chain.c.chain_id == tool_call.c.chain_id
+)
 _Statement = Select[Any] | CompoundSelect[Any]
 _JOINED: Final[dict[str, Callable[[Scope, ColumnElement[bool]], _Statement]]] = {
     "code": _by_code,
     "field": _by_field,
-    "chain": _by_outcome,
 }
 _PAIR: Final = ("tool", "code")
 _INDEXED: Final = frozenset({"tool", "category", "audience", "detection"})
