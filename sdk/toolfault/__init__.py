@@ -7,6 +7,8 @@ imported without the rest: without HTTP, threads or a client.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from toolfault._forks import loading
+
 if TYPE_CHECKING:
     from toolfault import (
         coerce,
@@ -146,12 +148,12 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 def __getattr__(name: str) -> object:
     """Load a public name on first use (PEP 562)."""
-    if name in _ROOMS:
-        return import_module(f"toolfault.{name}")
-    home = _HOME_OF.get(name)
+    home = f"toolfault.{name}" if name in _ROOMS else _HOME_OF.get(name)
     if home is None:
         raise AttributeError(f"module 'toolfault' has no attribute {name!r}")
-    value = getattr(import_module(home), name)
+    with loading:
+        module = import_module(home)
+    value = module if name in _ROOMS else getattr(module, name)
     globals()[name] = value
     return value
 

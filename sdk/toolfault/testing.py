@@ -37,7 +37,7 @@ class MemoryTransport:
         return Response(200, {"content-type": "application/json"}, json.dumps(answer).encode())
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing: there is no connection."""
 
 
 class CapturedEvents(list[dict[str, Any]]):

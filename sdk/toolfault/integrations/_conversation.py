@@ -8,10 +8,10 @@ handle that the client sends back; else none, and the call cannot be chained.
 from __future__ import annotations
 
 import sys
-import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
+from toolfault._forks import fork_safe_lock
 from toolfault.telemetry._conversations import (
     Conversation,
     active_span,
@@ -26,7 +26,7 @@ __all__ = ["conversation_of"]
 
 _KEPT = 1_024
 _kept: OrderedDict[tuple[str, str | None, str | None], Conversation] = OrderedDict()
-_lock = threading.Lock()
+_lock = fork_safe_lock()
 
 
 def conversation_of(seen: Seen) -> Conversation | None:

@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from toolfault.telemetry._guard import debug, warn
+from toolfault.tools._signature import is_coroutine_function
 
 __all__ = [
     "FRAMEWORKS",
@@ -264,8 +265,7 @@ def around(original: Callable[..., Any], instead: Callable[..., Any]) -> Callabl
 
     It is a coroutine function where ``instead`` is one: frameworks look at that.
     """
-    function = getattr(instead, "func", instead)  # of a partial
-    if function.__code__.co_flags & _IS_COROUTINE_FUNCTION:
+    if is_coroutine_function(getattr(instead, "func", instead)):  # of a partial
 
         @functools.wraps(original)
         async def replacement(*args: Any, **kwargs: Any) -> Any:
@@ -278,9 +278,6 @@ def around(original: Callable[..., Any], instead: Callable[..., Any]) -> Callabl
             return instead(original, *args, **kwargs)
 
     return replacement
-
-
-_IS_COROUTINE_FUNCTION = 0x80  # `inspect.CO_COROUTINE`, without what `inspect` loads
 
 
 class _Finder:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 import json
-import threading
 from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from toolfault._forks import fork_safe_lock
 from toolfault.errors import ConfigError
 from toolfault.integrations._conversation import conversation_of
 from toolfault.integrations._providers import PROVIDERS, Part, answered
@@ -19,7 +19,7 @@ __all__ = ["capture_messages", "report_answered"]
 
 _REMEMBERED = 4_096  # calls of which a second look at the same messages is recognised
 _captured: OrderedDict[int, None] = OrderedDict()  # by hash: arguments may be long
-_lock = threading.Lock()
+_lock = fork_safe_lock()
 
 
 def capture_messages(

@@ -14,7 +14,6 @@ no second record::
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from time import perf_counter, time
 from types import TracebackType
 from typing import Any
 
+from toolfault._forks import fork_safe_lock
 from toolfault.errors import ErrorCategory, ToolError
 from toolfault.integrations._conversation import conversation_of
 from toolfault.integrations._discover import improves
@@ -358,7 +358,7 @@ def _is_own(seen: Seen, inner: RunningCall) -> bool:
 
 
 _reported: OrderedDict[tuple[str | None, str], str] = OrderedDict()
-_lock = threading.Lock()
+_lock = fork_safe_lock()
 
 
 def _is_first(seen: Seen, conversation: Conversation | None) -> bool:

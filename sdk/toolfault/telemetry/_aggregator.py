@@ -82,8 +82,6 @@ class Counter:
         if repaired:
             _count(self.repairs, repaired)
         if phantoms:
-            # Not before: it needs what init does not, and most processes never have any.
-
             _count(self.phantoms, phantoms, rest=LEFT_OUT)
         if repeated:
             self.repeated += 1

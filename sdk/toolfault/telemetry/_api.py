@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from toolfault.errors import ToolError, extend_redaction, is_validation_error
+from toolfault.integrations import _discover
 from toolfault.telemetry._client import Client
 from toolfault.telemetry._config import Config, parse_dsn, resolve
 from toolfault.telemetry._conversations import Conversation, current_conversation, name_of, on_end
@@ -126,8 +127,6 @@ def _start(
     close()
     _set_defaults(config)
     if config.integrations:
-        from toolfault.integrations import _discover
-
         _discover.start(config.integrations)
     dsn = None if config.dsn is None else parse_dsn(config.dsn)
     if dsn is None and transport is None:
@@ -176,7 +175,6 @@ def swap(replacement: Client | None) -> Client | None:
     Neither is started or stopped.
     """
     global _client
-
     before, _client = _client, replacement
     if before is not None:
         unobserve(before.observer)

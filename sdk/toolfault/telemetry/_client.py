@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
-from functools import cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,6 @@ from toolfault.telemetry._aggregator import CounterKey
 from toolfault.telemetry._capture import Capture
 from toolfault.telemetry._config import Config, Dsn, Limits
 from toolfault.telemetry._conversations import Conversation, Tracker
-from toolfault.telemetry._delivery import Delivery
 from toolfault.telemetry._event import encode, finish
 from toolfault.telemetry._guard import guard, warn
 from toolfault.telemetry._queue import Gate, Queue, Stats
@@ -47,6 +45,9 @@ class Client:
 
     Attributes:
         observer: What the tools layer calls with every finished call.
+        sink: Where events go, as 16 hex digits: two processes compare it, nobody can read it. The
+            key stands for the project, whose name the SDK does not know. The collector keeps the
+            digest of a key alone, and finds by that which of its projects is meant (protocol.md).
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class Client:
     def _make(self) -> None:
         """Make everything that belongs to one process: locks, queue, book, spool, thread."""
         self._recover_at = 0.0
+        self.sink = self._sink()
         self._queue = Queue(self._limits, self._describe, encode, self._open_spool())
         self._gate = Gate(self._queue, lambda: self._sender.start())  # noqa: PLW0108 - made below
         self._tracker = Tracker(
@@ -97,7 +99,9 @@ class Client:
         self._sender = Sender(
             self._queue,
             self._limits,
-            deliver_by=self._delivery,
+            config=self.config,
+            dsn=self._dsn,
+            transport=self._own_transport,
             on_tick=self._tick,
             inside=self._gate.inside,
         )
@@ -145,13 +149,13 @@ class Client:
     # -- sending -------------------------------------------------------------------------------
 
     def flush(self, timeout: float | None = None) -> bool:
-        """Wait until everything captured so far is settled.
+        """Wait until everything captured so far is settled, whatever is captured meanwhile.
 
         Args:
             timeout: Seconds to wait; five by default.
 
         Returns:
-            True if nothing is left and nothing was rejected or dropped meanwhile.
+            True if nothing of that is left and nothing was rejected or dropped meanwhile.
         """
         if self.is_capturing:
             return False
@@ -172,8 +176,9 @@ class Client:
             queue.urgent += 1
             queue.flushes += 1
             queue.changed.notify_all()
+            mark = queue.mark()
             try:
-                while not queue.is_empty and not queue.closed:
+                while not queue.is_settled(mark) and not queue.closed:
                     left = until - time.monotonic()
                     if left <= 0:
                         return False
@@ -218,18 +223,6 @@ class Client:
 
     # -- what the sender needs -----------------------------------------------------------------
 
-    def _delivery(self, sender: Sender) -> Delivery:
-        """Return what sends the batches of ``sender``."""
-        return Delivery(
-            self._queue,
-            self.config,
-            self._limits,
-            dsn=self._dsn,
-            transport=self._own_transport,
-            pause=sender.pause,
-            deadline=lambda: sender.deadline,
-        )
-
     def _tick(self) -> None:
         """Do what is due without a capture: idle conversations, counters, dead processes."""
         while self._tracker.end_idle():
@@ -268,13 +261,7 @@ class Client:
             return os.urandom(32)
         return _digest(f"arguments {self._dsn.key}")
 
-    @cached_property
-    def sink(self) -> str:
-        """Where events go, as 16 hex digits: two processes compare it, nobody can read it.
-
-        The key stands for the project, whose name the SDK does not know. The collector keeps the
-        digest of a key alone, and finds by that which of its projects is meant (protocol.md).
-        """
+    def _sink(self) -> str:
         if self._dsn is None:
             where = f"process {os.getpid()} {id(self)}"
         else:
@@ -286,7 +273,7 @@ class Client:
         if root is None:
             return None
         try:
-            from toolfault.telemetry._spool import Spool  # needs file locks
+            from toolfault.telemetry._spool import Spool  # noqa: PLC0415 - needs file locks
 
             place = f"{self._dsn.endpoint} {self._dsn.key}" if self._dsn is not None else ""
             return Spool(root, _digest(place).hex()[:16], self._limits)

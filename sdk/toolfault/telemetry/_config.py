@@ -298,8 +298,6 @@ class Dsn(NamedTuple):
 def parse_dsn(text: str) -> Dsn:
     """Return the parts of a DSN.
 
-    ``urllib.parse`` is not used: it would be the largest import of the SDK for one fixed form.
-
     Raises:
         DsnError: The text is no DSN. It may hold the key in the wrong place.
     """

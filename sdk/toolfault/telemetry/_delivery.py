@@ -59,20 +59,20 @@ class Delivery:
         self._queue = queue
         self._config = config
         self._limits = limits
-        self._dsn = dsn
-        self._own_transport = transport
+        self._key = dsn.key if dsn is not None else ""
         self._pause = pause
         self._deadline = deadline
-        self._transport: Transport | None = None
+        if transport is None:
+            assert dsn is not None, "a client has one of them"
+            transport = HttpTransport(dsn)
+        self._transport = transport
         self._warned: dict[str, float] = {}
         self._yielded_at = 0.0
         self.backoff = Backoff(limits.backoff_base, limits.backoff_cap)
 
     def close(self) -> None:
         """Close the transport."""
-        transport, self._transport = self._transport, None
-        if transport is not None:
-            guard("transport not closed", transport.close)
+        guard("transport not closed", self._transport.close)
 
     def abandon(self) -> None:
         """Let go of the connection in a forked child; a transport of the host is the host's."""
@@ -191,7 +191,7 @@ class Delivery:
 
     def _request(self, head: Mapping[str, Any], body: bytes) -> Response:
         headers = {
-            "Authorization": f"Bearer {self._dsn.key if self._dsn is not None else ''}",
+            "Authorization": f"Bearer {self._key}",
             "Content-Type": "application/json",
             "Content-Encoding": "gzip",
             "User-Agent": f"{head['sdk']['name']}/{head['sdk']['version']}",
@@ -199,15 +199,7 @@ class Delivery:
         timeout, deadline = self._limits.request_seconds, self._deadline()
         if deadline is not None:
             timeout = max(min(timeout, deadline - time.monotonic()), 0.05)
-        if self._transport is None:
-            self._transport = self._open_transport()
         return self._transport.send(body, headers=headers, timeout=timeout)
-
-    def _open_transport(self) -> Transport:
-        if self._own_transport is not None:
-            return self._own_transport
-        assert self._dsn is not None
-        return HttpTransport(self._dsn)
 
     def _head(self, drops: dict[str, int]) -> dict[str, Any]:
         """Return the envelope without its events."""

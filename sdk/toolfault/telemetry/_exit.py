@@ -73,6 +73,6 @@ def _end_of_worker(**_: object) -> None:
 
 
 def _finalize(_: object = None) -> None:
-    from multiprocessing.util import Finalize
+    from multiprocessing.util import Finalize  # noqa: PLC0415 - loaded by now: this is a worker
 
     Finalize(None, _end, exitpriority=_LAST)

@@ -1,7 +1,7 @@
 """The one place where an exception ends, and the few words that people who run the host hear.
 
 Nothing the SDK does may raise into its host. What may fail for reasons that are not the SDK's own
-(a transport, a filter or a clock of the host, a module that another thread is loading) is called
+(a transport, a filter or a clock of the host) is called
 through ``guard``, so that tests and readers find every such place by one name. Only the gate of
 captures (``_queue.Gate``) catches by itself, since every failure goes through it.
 """

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -19,8 +19,10 @@ from toolfault.telemetry._config import Dsn
 from toolfault.telemetry._guard import guard
 from toolfault.telemetry._transport import Response, TransportError
 
-if TYPE_CHECKING:
+try:
     import ssl
+except ImportError:  # a Python may be built without it
+    ssl = None  # type: ignore[assignment]
 
 __all__ = ["HttpTransport", "Proxy", "open_socket", "proxy_of"]
 
@@ -180,8 +182,6 @@ def _tls_context() -> ssl.SSLContext:
     and leaves its socket open: it asks for the peer's name outside of the part that it cleans up
     after. Here the name is only missing then, and the handshake, which does clean up, fails.
     """
-    import ssl  # a Python may be built without it
-
     context = ssl.create_default_context()
     # Not the class of the module: gevent, and truststore, have contexts with one of their own.
     base: Any = context.sslsocket_class

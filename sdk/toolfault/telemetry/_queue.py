@@ -127,6 +127,7 @@ class Queue:
         self._queue: deque[Item] = deque()
         self._bytes = 0
         self._in_flight = 0
+        self._gone = 0  # records that were in memory as events and are settled
         self._read_back: deque[Item] = deque()  # from the spool, not taken yet
 
     @property
@@ -246,6 +247,7 @@ class Queue:
         ):
             oldest = queue.popleft()
             self._bytes -= oldest.size
+            self._gone += oldest.weight
             self._drop(oldest.weight, "queue_overflow")
         queue.append(item)
         self._bytes += item.size
@@ -336,6 +338,23 @@ class Queue:
             items.append(Item(counter, weight=weight, segment=segment))
         return items
 
+    def mark(self) -> tuple[int, tuple[Segment, ...]]:
+        """Return what is held now, for `is_settled`: counters aside, which have become events."""
+        with self.lock:
+            segments = () if self._spool is None else self._spool.segments
+            return self._gone + self._in_memory, segments
+
+    def is_settled(self, mark: tuple[int, tuple[Segment, ...]]) -> bool:
+        """Whether all that was held at ``mark`` is settled, and what dead processes left behind.
+
+        Events in memory are sent in the order in which they came, one batch after the other.
+        """
+        gone, segments = mark
+        with self.lock:
+            if self._gone < gone:
+                return False
+            return self._spool is None or not self._spool.holds(segments)
+
     def recover(self) -> None:
         """Look for what dead processes left; for the sender alone."""
         if self._spool is not None:
@@ -377,6 +396,7 @@ class Queue:
             segment = item.segment
             if segment is None or segment.left is None or self._spool is None:
                 self._in_flight -= item.weight
+                self._gone += item.weight
                 continue
             segment.weight -= item.weight
             segment.left -= 1
@@ -395,7 +415,7 @@ class Queue:
             self.unfold()
             left = self.pending
             self.closed = True
-            self._drop(self._in_flight + sum(item.weight for item in self._queue), reason)
+            self._drop(self._in_memory, reason)
             self._queue.clear()
             self._bytes = self._in_flight = 0
             if self._spool is not None:
@@ -455,9 +475,12 @@ class Queue:
     def pending(self) -> int:
         """Records waiting in memory or on disk, in counters, or in flight."""
         with self.lock:
-            waiting = self._in_flight + sum(item.weight for item in self._queue)
             spooled = self._spool.weight if self._spool is not None else 0
-            return waiting + self._aggregator.weight + spooled
+            return self._in_memory + self._aggregator.weight + spooled
+
+    @property
+    def _in_memory(self) -> int:
+        return self._in_flight + sum(item.weight for item in self._queue)
 
     @property
     def is_empty(self) -> bool:

@@ -50,7 +50,7 @@ def detect_release(variables: Mapping[str, str]) -> str | None:
         if commit:
             return commit[:128]
     try:
-        return _git_commit(os.getcwd())  # noqa: PTH109 - pathlib costs the import budget
+        return _git_commit(os.getcwd())  # noqa: PTH109 - paths are texts here
     except OSError:  # the working directory was removed, or may not be read
         return None
 
@@ -58,7 +58,7 @@ def detect_release(variables: Mapping[str, str]) -> str | None:
 def _git_commit(start: str) -> str | None:
     place = start
     for _ in range(_LEVELS):
-        marker = os.path.join(place, ".git")  # noqa: PTH118 - pathlib costs the import budget
+        marker = os.path.join(place, ".git")  # noqa: PTH118 - paths are texts here
         if os.path.exists(marker):  # noqa: PTH110
             return _head_commit(marker)
         parent = os.path.dirname(place)  # noqa: PTH120

@@ -22,6 +22,7 @@ whether an empty batch gets through; if it does, the batch is sent in halves.
 
 from __future__ import annotations
 
+import calendar  # noqa: F401 - what `mktime_tz` loads at its first call (Python 3.13)
 import json
 import random
 import time

@@ -9,10 +9,11 @@ import threading
 import time
 from collections.abc import Callable
 
-from toolfault.telemetry._config import Limits
+from toolfault.telemetry._config import Config, Dsn, Limits
 from toolfault.telemetry._delivery import Delivery
 from toolfault.telemetry._guard import FAILED, guard
 from toolfault.telemetry._queue import Item, Queue
+from toolfault.telemetry._transport import Transport
 
 __all__ = ["Sender"]
 
@@ -27,7 +28,9 @@ class Sender:
     Args:
         queue: Where events wait.
         limits: Bounds of batches and times.
-        deliver_by: Makes what sends the batches of this sender.
+        config: Settings.
+        dsn: Where batches go; None with a transport of the host's own.
+        transport: Carries batches instead of HTTP.
         on_tick: Called now and then, for work that is due without a capture.
         inside: Threads whose captures are counted, not made; the sender's is one while it runs.
 
@@ -40,7 +43,9 @@ class Sender:
         queue: Queue,
         limits: Limits,
         *,
-        deliver_by: Callable[[Sender], Delivery],
+        config: Config,
+        dsn: Dsn | None,
+        transport: Transport | None,
         on_tick: Callable[[], None],
         inside: set[int],
     ) -> None:
@@ -48,7 +53,15 @@ class Sender:
         self._limits = limits
         self._on_tick = on_tick
         self._inside = inside
-        self._delivery = deliver_by(self)
+        self._delivery = Delivery(
+            queue,
+            config,
+            limits,
+            dsn=dsn,
+            transport=transport,
+            pause=self.pause,
+            deadline=lambda: self.deadline,
+        )
         self._thread: threading.Thread | None = None
         self._is_starting = False
         self._batch: list[Item] = []

@@ -26,7 +26,7 @@ import stat
 import time
 import zlib
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -114,7 +114,7 @@ class Spool:
     """
 
     def __init__(self, root: str, name: str, limits: Limits) -> None:
-        self._folder = os.path.join(root, name)  # noqa: PTH118 - pathlib costs the import budget
+        self._folder = os.path.join(root, name)  # noqa: PTH118 - paths are texts here
         _make_private(root, self._folder)
         self._limits = limits
         self._token, self._lock = self._new_token()
@@ -133,6 +133,18 @@ class Spool:
     def weight(self) -> int:
         """Records on disk that are not settled, as far as they are known."""
         return sum(segment.weight for segment in self._segments)
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """Those that are not settled."""
+        return tuple(self._segments)
+
+    def holds(self, segments: Iterable[Segment]) -> bool:
+        """Whether any of ``segments``, or anything of a dead process, is not settled."""
+        asked = set(map(id, segments))
+        return self.has_left or any(
+            id(segment) in asked or segment.token != self._token for segment in self._segments
+        )
 
     @property
     def waiting(self) -> int:

@@ -151,7 +151,7 @@ def _read(file: str, number: int) -> str:
     if file.startswith("<"):
         return ""
     try:
-        with open(file, "rb") as lines:  # noqa: PTH123 - no pathlib in the SDK
+        with open(file, "rb") as lines:  # noqa: PTH123 - paths are texts here
             for _ in range(number - 1):
                 lines.readline(1 << 16)
             return lines.readline(1 << 16).decode("utf-8", "replace").strip()[:_LINE_CHARS]

@@ -1,11 +1,12 @@
 """Tools: the decorator, the registry, the manager, and the record of every call.
 
-The names below are loaded on first use: telemetry needs the records alone, and an agent that only
-reports what others validate never pays for the rest.
+The names below are loaded on first use: telemetry needs the records of calls alone.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING
+
+from toolfault._forks import loading
 
 if TYPE_CHECKING:
     from toolfault.tools._batch import BatchedCall
@@ -87,7 +88,8 @@ def __getattr__(name: str) -> object:
     home = _HOME_OF.get(name)
     if home is None:
         raise AttributeError(f"module 'toolfault.tools' has no attribute {name!r}")
-    value = getattr(import_module(f"toolfault.tools.{home}"), name)
+    with loading:
+        value = getattr(import_module(f"toolfault.tools.{home}"), name)
     globals()[name] = value
     return value
 

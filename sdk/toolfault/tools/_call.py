@@ -78,8 +78,7 @@ class Repair:
 class CallRecord:
     """One finished tool call; built only while somebody listens.
 
-    Written out instead of a dataclass: ``dataclasses`` imports ``inspect`` (17 ms), and the SDK
-    has 30 ms for its whole import. The same object is the running call before it ends.
+    The same object is the running call before it ends.
 
     Attributes:
         tool: Resolved tool name, the key of every analysis.
@@ -350,7 +349,7 @@ def mark_reported(error: BaseException | None, tool: str | None = None) -> None:
     for _ in range(_MAX_CAUSES):
         if error is None:
             return
-        if is_same or hasattr(error, "event_id"):  # a ToolError, without importing the class here
+        if is_same or isinstance(error, ToolError):
             _own(error)[_MARK] = tool
         is_same = is_same and error.__cause__ is not None
         error = error.__cause__ or error.__context__

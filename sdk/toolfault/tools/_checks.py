@@ -899,10 +899,6 @@ class DictCheck(Check):
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\Z")  # RFC 9562
 
 
-def _date(text: str) -> Any:
-    return date.fromisoformat(text)
-
-
 def _datetime(text: str) -> Any:
     # Python 3.10 reads no "Z" (RFC 3339); an offset means the same everywhere.
     return datetime.fromisoformat(text[:-1] + "+00:00" if text[-1:] in "Zz" else text)
@@ -915,14 +911,12 @@ def _time(text: str) -> Any:
 def _uuid(text: str) -> Any:
     if not _UUID.match(text):
         raise ValueError(text)
-
     return UUID(text)
 
 
 def _path(text: str) -> Any:
     if not text or "\0" in text:
         raise ValueError(text)
-
     return Path(text)
 
 
@@ -939,7 +933,7 @@ def _bytes(text: str) -> Any:
 
 # format -> (parser raising ValueError, words, expected)
 _FORMATS: dict[str, tuple[Callable[[str], Any], str, str]] = {
-    "date": (_date, "date", "date (YYYY-MM-DD)"),
+    "date": (date.fromisoformat, "date", "date (YYYY-MM-DD)"),
     "date-time": (_datetime, "datetime", "datetime (ISO 8601)"),
     "time": (_time, "time", "time (HH:MM:SS)"),
     "uuid": (_uuid, "UUID", "UUID"),
@@ -948,7 +942,7 @@ _FORMATS: dict[str, tuple[Callable[[str], Any], str, str]] = {
     "binary": (_bytes, "bytes", "string"),
 }
 
-# Looked up by module and name, so that nobody pays for importing what no tool uses.
+# By module and name: those of `Path` differ between versions of Python.
 _PYTHON_TYPES = {
     ("datetime", "date"): "date",
     ("datetime", "datetime"): "date-time",

@@ -8,7 +8,6 @@ carries a value out of the process. Each failure is a line of the local log.
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -73,31 +72,15 @@ __all__ = [
 
 # The logger.
 
-_logger: logging.Logger | None = None
-
-
-def logger() -> logging.Logger:
-    """Return the SDK's logger; unless the host listens it says nothing, also not on stderr."""
-    global _logger  # noqa: PLW0603 - made once, on first use
-    if _logger is None:
-        made = logging.getLogger("toolfault")
-        if not any(isinstance(handler, logging.NullHandler) for handler in made.handlers):
-            made.addHandler(logging.NullHandler())
-        _logger = made
-    return _logger
+logger = logging.getLogger("toolfault")
+logger.addHandler(logging.NullHandler())  # unless the host listens it says nothing, nor on stderr
 
 
 def flow(text: str, *args: Any) -> None:
-    """Log a step of the execution at debug level.
-
-    A host that never imported ``logging`` cannot be listening, and pays nothing.
-    """
-    if _logger is None and "logging" not in sys.modules:
-        return
-    log = logger()
-    if log.isEnabledFor(10):
+    """Log a step of the execution at debug level."""
+    if logger.isEnabledFor(logging.DEBUG):
         try:
-            log.debug(text, *args)
+            logger.debug(text, *args)
         except Exception:  # noqa: BLE001 - a filter of the host that raises
             return
 
@@ -169,17 +152,16 @@ def log_undecided(call: Call, broken: BaseException) -> None:
 def _say(level: str, text: str, args: tuple[Any, ...], **details: Any) -> None:
     """Write one line; a filter or handler of the host that raises is not the caller's problem."""
     try:
-        getattr(logger(), level)(text, *args, **details)
+        getattr(logger, level)(text, *args, **details)
     except Exception:  # noqa: BLE001 - the promise to the host
         return
 
 
 def _is_heard() -> bool:
     """Say whether a handler would get an error: composing the record costs more than asking."""
-    log = logger()
-    if not log.isEnabledFor(logging.ERROR):
+    if not logger.isEnabledFor(logging.ERROR):
         return False
-    place: logging.Logger | None = log
+    place: logging.Logger | None = logger
     while place is not None:
         for handler in place.handlers:
             if not isinstance(handler, logging.NullHandler):

@@ -1,7 +1,6 @@
 """Phantom arguments: what a model sent, the tool does not have, and nobody refused.
 
 The tool ran without them, so no failure tells of it. Only their names are kept, never a value.
-This module loads nothing of the validators: integrations ask it at every call of a framework.
 """
 
 from __future__ import annotations

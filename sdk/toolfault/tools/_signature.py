@@ -19,32 +19,25 @@ __all__ = [
     "read_parameters",
 ]
 
-_CO_COROUTINE = 0x80  # inspect.CO_COROUTINE, without importing inspect (12 ms) at decoration
-
 
 def is_coroutine_function(fn: Any) -> bool:
     """Say whether calling ``fn`` gives a coroutine."""
     if type(fn) is FunctionType:
-        if fn.__code__.co_flags & _CO_COROUTINE:
+        if fn.__code__.co_flags & inspect.CO_COROUTINE:
             return True
         if not hasattr(fn, "__wrapped__"):
             return False
-
     return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(_call_method(fn))
-
-
-_CO_GENERATOR = 0x20  # inspect.CO_GENERATOR
-_CO_ASYNC_GENERATOR = 0x200  # inspect.CO_ASYNC_GENERATOR
 
 
 def is_generator_function(fn: Any) -> bool:
     """Say whether calling ``fn`` gives a generator."""
-    return _has_flag(fn, _CO_GENERATOR)
+    return _has_flag(fn, inspect.CO_GENERATOR)
 
 
 def is_async_generator_function(fn: Any) -> bool:
     """Say whether calling ``fn`` gives an async generator."""
-    return _has_flag(fn, _CO_ASYNC_GENERATOR)
+    return _has_flag(fn, inspect.CO_ASYNC_GENERATOR)
 
 
 def _has_flag(fn: Any, flag: int) -> bool:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Coroutine, Iterable, Mapping
-from types import FunctionType
+from functools import cache
+from importlib import import_module
+from types import FunctionType, ModuleType
 from typing import Any
 
+from toolfault._forks import loading
 from toolfault.errors import (
     ConfigError,
     Issue,
@@ -109,14 +112,21 @@ def checked_schema(schema: Mapping[str, Any] | None) -> Mapping[str, Any] | None
         ConfigError: It is none, or there is nothing to validate by it.
     """
     if schema is not None:
-        try:
-            from toolfault.tools._schema import validator_of
-        except ImportError:
-            raise ConfigError(
-                "parameters= needs the package jsonschema: pip install jsonschema"
-            ) from None
-        validator_of(schema)
+        module = schema_module()
+        if module is None:
+            raise ConfigError("parameters= needs the package jsonschema: pip install jsonschema")
+        module.validator_of(schema)
     return schema
+
+
+@cache
+def schema_module() -> ModuleType | None:
+    """Load what validates by JSON schemas; None where its package is not installed."""
+    with loading:
+        try:
+            return import_module("toolfault.tools._schema")
+        except ImportError:
+            return None
 
 
 def read_context(
@@ -158,7 +168,6 @@ def argument_names(fn: Callable[..., Any]) -> tuple[str, ...]:
     if type(fn) is FunctionType and not hasattr(fn, "__wrapped__"):
         code = fn.__code__
         return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-
     try:
         return tuple(inspect.signature(fn).parameters)
     except (TypeError, ValueError):
@@ -305,9 +314,10 @@ def _plan(tool: Tool, parameters: Parameters) -> Plan:
     if tool.model is not None:
         return plan_of_model(tool.model, parameters)
     if tool.schema is not None:
-        from toolfault.tools._schema import SchemaPlan
-
-        return SchemaPlan(tool.schema, parameters)
+        module = schema_module()
+        assert module is not None, "`checked_schema` has seen to that"
+        plan: Plan = module.SchemaPlan(tool.schema, parameters)
+        return plan
     hints = Hints(model_check)
     plan = HintsPlan(parameters, hints)
     unknown = [

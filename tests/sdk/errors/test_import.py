@@ -19,7 +19,6 @@ TRANSPORT = [
     "socket",
     "ssl",
     "asyncio",
-    "logging",
     "sqlite3",
     "toolfault.telemetry",
     "toolfault.tools",

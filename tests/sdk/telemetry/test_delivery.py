@@ -5,7 +5,8 @@ from __future__ import annotations
 import select
 import socket
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,6 +35,46 @@ def capture(client: Client, count: int) -> None:
     for number in range(count):
         error = a_failure() if number % 3 == 0 else None
         client.on_call(a_call(error=error))
+
+
+class Busy(MemoryTransport):
+    """Another thread captures while the first batch is sent; the second waits until it may go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.capture: Callable[[], object] = bool
+        self.may_go = threading.Event()
+
+    def send(self, body: bytes, *, headers: Mapping[str, str], timeout: float) -> Response:
+        """Send."""
+        if self.batches:
+            self.may_go.wait(60)
+        else:
+            thread = threading.Thread(target=self.capture)
+            thread.start()
+            thread.join()
+        return super().send(body, headers=headers, timeout=timeout)
+
+
+@pytest.mark.parametrize("is_failure", [False, True], ids=["folded", "failure"])
+@pytest.mark.parametrize("spools", [False, True], ids=["memory", "spool"])
+def test_flush_waits_for_nothing_that_comes_after_it(
+    is_failure: bool, spools: bool, make_client: MakeClient, tmp_path: Path
+) -> None:
+    """A host whose other threads go on calling tools gets its answer nevertheless."""
+    transport = Busy()
+    folder = str(tmp_path) if spools else None
+    client = make_client(transport=transport, limits=HELD, successes="folded", spool_dir=folder)
+    transport.capture = lambda: client.on_call(a_call(error=a_failure() if is_failure else None))
+    client.on_call(a_call("before", error=a_failure()))
+    try:
+        assert client.flush(5)
+        assert [event["tool"] for event in transport.events] == ["before"]
+        assert client.stats().pending == 1
+    finally:
+        transport.may_go.set()
+    assert client.flush(20)
+    assert client.stats().pending == 0
 
 
 def test_everything_captured_arrives(collector: Server, make_client: MakeClient) -> None:

@@ -143,6 +143,55 @@ def test_fork_right_after_the_first_event(times: int, collector: Server) -> None
     assert collector.calls() == 3 * times
 
 
+LATE = """
+import os, sys, threading
+import toolfault
+from importlib.abc import MetaPathFinder
+
+toolfault.init(sys.argv[1])
+loads, may_go_on = threading.Event(), threading.Event()
+
+class Slow(MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name == sys.argv[3] and os.getpid() == parent:
+            loads.set()
+            may_go_on.wait(0.2)
+
+parent = os.getpid()
+sys.meta_path.insert(0, Slow())
+
+def use():
+    found = toolfault
+    for name in sys.argv[2].split("."):
+        found = getattr(found, name)
+
+thread = threading.Thread(target=use)
+thread.start()
+assert loads.wait(60)
+pid = os.fork()
+if pid == 0:
+    use()
+    os._exit(0)
+threading.Timer(5, os.kill, (pid, 9)).start()
+code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+may_go_on.set()
+thread.join()
+os._exit(abs(code))
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "module"),
+    [("validators.validate_url", "validators"), ("tools.ToolManager", "tools._manager")],
+)
+def test_fork_while_a_thread_uses_a_name_for_the_first_time(
+    name: str, module: str, collector: Server
+) -> None:
+    """A public name may be loaded by one thread while another forks: the child can use it too."""
+    done = python("-c", LATE, collector.dsn, name, f"toolfault.{module}")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_child_leaves_the_spool_of_its_parent_alone(
     collector: Server, make_client: MakeClient, tmp_path: Path
 ) -> None:
