@@ -274,6 +274,14 @@ BREAKS: Final = (
         ),
     ),
     Break(
+        name="reading-the-future-is-cut-into-quarters",
+        promise="A side that ends in two weeks is asked for every quarter of a day until then.",
+        file="dashboard/toolfault_dashboard/queries/counting/parts.py",
+        old="            last = min(last, max(versions, default=0) + QUARTER_US + 1)\n",
+        new="            last = max(last, max(versions, default=0))\n",
+        found_by=("tests/dashboard/queries/test_parts.py::test_the_future_is_one_part",),
+    ),
+    Break(
         name="stored-answers-of-another-tool",
         promise="A tool's page shows what was stored of another tool.",
         file="dashboard/toolfault_dashboard/queries/counting/parts.py",

@@ -444,3 +444,31 @@ def test_what_has_no_room_is_counted_anew(large: Engine) -> None:
     assert again < first
     keep_at_most(large, 0)
     assert count() == count() == first
+
+
+_READ: list[str] = []
+
+
+def _failures(conn: Connection, scope: Scope) -> tuple[int]:
+    _READ.append(str(scope.query))
+    return (conn.execute(select(func.count()).where(failures_of(scope))).scalar_one(),)
+
+
+def _sum(numbers: Sequence[tuple[int]]) -> tuple[int]:
+    return (sum(number for (number,) in numbers),)
+
+
+@_large_on_sqlite
+def test_the_future_is_one_part(large: Engine) -> None:
+    """A side that ends in two weeks is not asked for every quarter of a day until then."""
+    texts = [f"since:14d until:{format_time(NOW + days * DAY_US)}" for days in (1, 14)]
+    read = []
+    for text in texts:
+        keep_at_most(large, 0)
+        _READ.clear()
+        with read_connection(large) as conn:
+            scope = Scope(_project(large), parse(text), NOW)
+            parts = in_parts(conn, scope, _failures, together=_sum, stored=True)
+            assert sum(number for (number,) in parts) == _failures(conn, scope)[0] > 0
+        read.append(len(_READ))
+    assert read[0] == read[1] > 10

@@ -23,6 +23,7 @@ __all__ = [
     "added",
     "code_columns",
     "columns_of",
+    "distinct",
     "layout_of",
     "numbered",
     "placed",
@@ -289,6 +290,21 @@ def numbered(values: Iterable[_Key], known: dict[_Key, int]) -> Numbers:
     for each in dict.fromkeys(own):
         known.setdefault(each, len(known))
     return np.fromiter(map(known.__getitem__, own), dtype=np.int64, count=len(own))
+
+
+def distinct(key: Numbers, below: int) -> tuple[Numbers, Numbers]:
+    """Return what ``numpy.unique`` does with the places of all: without sorting, where it may.
+
+    Args:
+        key: Numbers that are not negative.
+        below: What all of them are below; room for as many is made where they are not far more
+            than the numbers themselves.
+    """
+    if below > 4 * len(key) + 1_000:
+        return np.unique(key, return_inverse=True)
+    is_there = np.zeros(below, dtype=np.bool_)
+    is_there[key] = True
+    return np.flatnonzero(is_there), (np.cumsum(is_there) - 1)[key]
 
 
 def added(key: Numbers, values: Any, length: int) -> Floats:

@@ -124,6 +124,7 @@ def shared_weights(metric: Metric, before: SideData, after: SideData) -> dict[St
 def _terms(metric: Metric, side: SideData) -> _Terms:
     found: _Terms | None = side.known.get(metric.name)
     if found is None:
+        side.known.clear()  # metrics come one by one; of all it would be as much as the cells are
         found = side.known[metric.name] = _worked_out(metric, side)
     return found
 

@@ -20,6 +20,7 @@ from toolfault_dashboard.analysis.comparisons.columns import (
     Floats,
     Numbers,
     added,
+    distinct,
     numbered,
 )
 from toolfault_dashboard.analysis.comparisons.sides import Folded, SideData, Stratum
@@ -158,7 +159,7 @@ def named_tools(cells: Columns, ended: Ended, whole: NDArray[np.bool_]) -> Named
     first = np.full(len(cells.names), len(by_name), dtype=np.int64)
     np.minimum.at(first, cells.conversation, rank[cells.stratum])
     width = len(by_name) + 1
-    pairs, stratum = np.unique(ended.tool[missing] * width + first[of], return_inverse=True)
+    pairs, stratum = distinct(ended.tool[missing] * width + first[of], len(tools) * width)
     strata = tuple(
         (ended.tools[pair // width], *by_name[pair % width][1:]) for pair in pairs.tolist()
     )

@@ -330,7 +330,10 @@ def _pieces(part: _Part, versions: dict[int, int], now: int | None) -> Sequence[
         if begin is None or now is None:
             return (part,)
         first = (begin // QUARTER_US + 1) * QUARTER_US
-        inner = range(first, now if end is None else end, QUARTER_US)
+        last = now if end is None else end
+        if EVERY_QUARTER not in versions:  # what lies behind all that was written is one piece
+            last = min(last, max(versions, default=0) + QUARTER_US + 1)
+        inner = range(first, last, QUARTER_US)
         return [_Part(*each, keep=True) for each in pairwise((begin, *inner, end))]
     # A conversation that goes on for many days raises no version but that of every day.
     days: Sequence[int] = () if begin is None else range(begin, end, DAY_US)
@@ -483,8 +486,8 @@ def _kept(
     with _NEW:
         answers = _ANSWERS.setdefault(conn.engine, _Answers())
     found: _T | None = answers.get(key, version)
-    if found is None and (found := look()) is not None:
-        answers.put(key, version, found)
+    if found is None:
+        found = look()  # what is stored can be looked up again: kept is what is made of it
     if found is None:
         if past:
             pause(conn)

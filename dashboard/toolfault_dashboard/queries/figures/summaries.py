@@ -12,8 +12,9 @@ from toolfault_dashboard.analysis.rates import Rate
 from toolfault_dashboard.analysis.weights import Amount, Amounts, total, weighed_rate, whole
 from toolfault_dashboard.queries.chains.round_trips import amount_of, combinations
 from toolfault_dashboard.queries.counting.once import once
+from toolfault_dashboard.queries.counting.parts import is_asked_at_once
 from toolfault_dashboard.queries.figures import clusters
-from toolfault_dashboard.queries.figures.totals import totals
+from toolfault_dashboard.queries.figures.totals import calls_by, pairs, totals
 from toolfault_dashboard.queries.rows import Overview, Summary, ToolCount
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.search import not_restricting_calls
@@ -121,8 +122,10 @@ def calls_per_trial(conn: Connection, scope: Scope) -> float:
 
     See ``analysis.weights.calls_per_trial``; 1 where there is no call.
     """
-    found = totals(conn, scope)  # no chains: pages that draw a chart alone need none
-    calls, failures = found.calls.total(), total(pair.failures for pair in found.pairs.values())
+    if is_asked_at_once(conn, scope):
+        totals(conn, scope)  # both with one statement
+    calls = calls_by(conn, scope, "tool").total()
+    failures = total(pair.failures for pair in pairs(conn, scope).values())
     if calls.weight < failures.weight:
         calls = failures
     if calls.weight <= 0:
