@@ -262,6 +262,9 @@ def test_ten_thousand_of_each() -> None:
         "not long",
         "--timeout",
         "3600",
+        # pytest keeps every line that is logged: gigabytes, of so many failures.
+        "-p",
+        "no:logging",
     ]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *options, __file__, sdk / "tools/test_hostile.py", entry],

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -292,6 +293,23 @@ def check_answer(result: ToolResult[Any]) -> None:
         assert len(text.encode("utf-8")) <= MOST_BYTES
     payload = json.dumps(result.error.to_llm_payload(), ensure_ascii=False)
     assert len(payload.encode("utf-8")) <= 8 * 1024
+
+
+class Heard(logging.Handler):
+    """Has every line of the log written, and forgets it."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write the line."""
+        self.format(record)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def heard() -> Iterator[None]:
+    """Let somebody listen to the log: composing its lines is part of what must be safe."""
+    handler, logger = Heard(), logging.getLogger("toolfault")
+    logger.addHandler(handler)
+    yield
+    logger.removeHandler(handler)
 
 
 @settings(
