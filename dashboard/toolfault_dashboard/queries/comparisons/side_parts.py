@@ -370,18 +370,20 @@ def more_calls(cells: Columns, ended: Ended, which: Numbers | None = None) -> Fl
     of_ended = numbered(ended.tools, tools)[ended.tool]
     width = len(tools)
     key = cells.conversation[chosen] * width + of_stratum[stratum]
-    pairs, place = np.unique(key, return_inverse=True)
-    reported = added(place, cells.calls[chosen], len(pairs))
+    rank = np.empty(len(cells.strata), dtype=np.int64)
+    rank[sorted(range(len(rank)), key=cells.strata.__getitem__)] = np.arange(len(rank))
+    # The cells of a conversation and tool one after the other, the first of which takes them.
+    order = np.lexsort((rank[stratum], key))
+    in_order = key[order]
+    is_first = np.append(True, in_order[1:] != in_order[:-1])
+    pairs = in_order[is_first]
+    reported = added(np.cumsum(is_first) - 1, cells.calls[chosen][order], len(pairs))
     named = np.zeros(len(pairs), dtype=np.float64)
     wanted = ended.of * width + of_ended
     at = np.minimum(np.searchsorted(pairs, wanted), len(pairs) - 1)
     there = pairs[at] == wanted
     named[at[there]] = ended.calls[there]
-    rank = np.empty(len(cells.strata), dtype=np.int64)
-    rank[sorted(range(len(rank)), key=cells.strata.__getitem__)] = np.arange(len(rank))
-    order = np.lexsort((rank[stratum], place))
-    _, first = np.unique(place[order], return_index=True)
-    more[order[first]] = np.maximum(0.0, named - reported)
+    more[order[is_first]] = np.maximum(0.0, named - reported)
     return more
 
 
