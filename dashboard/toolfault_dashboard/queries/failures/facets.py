@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain as chained
 from typing import Any, Final
 
@@ -83,8 +84,14 @@ def facets(
     """
     most = EXACT_UP_TO if most is None else most
     scopes = {key: _without(scope, key) for key in keys}
-    sizes = _sizes(conn, scope, set(scopes.values()), total)
+    sizes = {scope: count_failures(conn, scope) if total is None else total}
+    if not _are_at_most(conn, scope, most):
+        sizes = _sizes(conn, sizes, set(scopes.values()))
     counts, cut = _values(conn, scopes, {each: most for each in sizes if sizes[each] > most})
+    for key, own in scopes.items():
+        if own not in sizes:  # a failure has one value of most keys
+            of_one = key not in _OF_SEVERAL
+            sizes[own] = counts[key].total() if of_one else count_failures(conn, own)
     return Facets(
         facets=tuple(
             Facet(
@@ -112,11 +119,18 @@ def _without(scope: Scope, key: str) -> Scope:
     return Scope(scope.project_id, base, scope.now, scope.audience)
 
 
-def _sizes(
-    conn: Connection, scope: Scope, wanted: set[Scope], total: int | None
-) -> dict[Scope, int]:
-    """Return the failures of each scope; those that are the list itself are counted already."""
-    found = {scope: count_failures(conn, scope) if total is None else total}
+def _are_at_most(conn: Connection, scope: Scope, most: int) -> bool:
+    """Say whether the whole window of *scope* is known to have no more failures than *most*."""
+    window = Query(tuple(c for c in scope.query.clauses if c.key in {"since", "until"}))
+    whole = replace(scope, query=window)
+    return rollups.usable(conn, whole, keys=rollups.PAIR_KEYS) and (
+        count_failures(conn, whole) <= most
+    )
+
+
+def _sizes(conn: Connection, known: Mapping[Scope, int], wanted: set[Scope]) -> dict[Scope, int]:
+    """Return the failures of each scope, of which some are *known*."""
+    found = dict(known)
     others = []
     for each in wanted - found.keys():
         if not is_asked_at_once(conn, each) or rollups.usable(conn, each, keys=rollups.PAIR_KEYS):
@@ -291,6 +305,9 @@ _JOINED: Final[dict[str, Callable[[Scope, ColumnElement[bool]], _Statement]]] = 
     "code": _by_code,
     "field": _by_field,
 }
+_OF_SEVERAL: Final = frozenset({"code", "field", "variant"})
+"""Keys of which a failure may have more than one value."""
+
 _PAIR: Final = ("tool", "code")
 _INDEXED: Final = frozenset({"tool", "category", "audience", "detection"})
 """What the index of failures holds: counted without reading a row."""
