@@ -417,9 +417,10 @@ def new_signatures(
         since: The moment, microseconds.
         limit: Most rows, those with the most failures.
     """
-    new = signature.c.project_id == scope.project_id, signature.c.first_at >= since
-    if conn.execute(select(signature.c.id).where(*new).limit(1)).first() is None:
-        return ()  # mostly: then no failure need be looked at
+    if not is_asked_at_once(conn, scope):
+        new = signature.c.project_id == scope.project_id, signature.c.first_at >= since
+        if conn.execute(select(signature.c.id).where(*new).limit(1)).first() is None:
+            return ()  # mostly: then none of many failures need be looked at
     parts = in_parts(conn, scope, _new, since, together=_together)
     groups = parts[0] if len(parts) == 1 else _together(parts, since)
     if not groups:
