@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import fields, is_dataclass, replace
-from itertools import islice, pairwise
+from itertools import chain, islice, pairwise
 from math import isclose
 from typing import Any, Final
 
@@ -314,7 +314,9 @@ def _side_in_rows(conn: Connection, scope: Scope) -> tuple[Any, ...]:
     pairs = zip(codes.code.tolist(), codes.conversation.tolist(), strict=True)
     names = [(codes.codes[code], talks[conversation]) for code, conversation in pairs]
     failures = sorted(zip(names, codes.failures.tolist(), strict=True))
-    cells = sorted(side.columns, key=lambda cell: (cell.conversation, cell.stratum))
+    cells = sorted(
+        chain.from_iterable(side.blocks), key=lambda cell: (cell.conversation, cell.stratum)
+    )
     return cells, failures, side.folded, amounts
 
 

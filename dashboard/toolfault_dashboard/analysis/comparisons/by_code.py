@@ -140,7 +140,7 @@ def _sums(failures: CodeFailures | CodeColumns, side: SideData) -> dict[str, _Su
     own = failures
     if not isinstance(own, CodeColumns):
         own = code_columns(own, side.columns)
-    calls = side.columns.by_conversation(side.columns.calls)[own.conversation]
+    calls = side.calls_by_conversation()[own.conversation]
     counts = own.failures
     sums = zip(
         *(
@@ -160,7 +160,7 @@ def _amount(sums: Mapping[str, _Sums], amounts: CodeAmounts, code: str) -> Amoun
 
 
 def _squares(side: SideData) -> float:
-    calls = side.columns.by_conversation(side.columns.calls)
+    calls = side.calls_by_conversation()
     return float((calls * calls).sum()) + side.folded.calls_squared
 
 

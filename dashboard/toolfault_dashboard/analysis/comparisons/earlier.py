@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 
 from toolfault_dashboard.analysis.comparisons.estimates import Estimate
 from toolfault_dashboard.analysis.comparisons.metrics import Metric
@@ -115,12 +116,12 @@ def adjusted(
 
 
 def _conversations(side: SideData) -> set[str]:
-    return {cell.conversation for cell in side.cells}
+    return {cell.conversation for block in side.blocks for cell in block}
 
 
 def _arm(metric: Metric, side: SideData, weights: Mapping[str, float]) -> _Arm | None:
     sums: defaultdict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
-    for cell in side.cells:
+    for cell in chain.from_iterable(side.blocks):
         own = sums[cell.conversation]
         own[0] += metric.numerator(cell)
         own[1] += metric.denominator(cell)

@@ -17,7 +17,7 @@ from typing import Final
 
 import numpy as np
 
-from toolfault_dashboard.analysis.comparisons.columns import Floats, Numbers, added
+from toolfault_dashboard.analysis.comparisons.columns import Columns, Floats, Numbers, added
 from toolfault_dashboard.analysis.comparisons.metrics import Metric
 from toolfault_dashboard.analysis.comparisons.sides import Folded, SideData, Stratum
 from toolfault_dashboard.analysis.weights import Amount, equivalent
@@ -130,26 +130,35 @@ def _terms(metric: Metric, side: SideData) -> _Terms:
 
 
 def _worked_out(metric: Metric, side: SideData) -> _Terms:
-    cells = side.columns
-    numerator, denominator = metric.numerator(cells), metric.denominator(cells)
-    kept = np.flatnonzero((numerator != 0) | (denominator != 0))
+    places: dict[Stratum, int] = {}
+    found = [
+        _kept(metric, block, np.asarray([places.setdefault(s, len(places)) for s in block.strata]))
+        for block in side.blocks
+    ]
+    numerator, denominator, conversation, stratum = map(np.concatenate, zip(*found, strict=True))
     folded = side.folded.calls if metric.of_calls else {}
-    places = {stratum: place for place, stratum in enumerate(cells.strata)}
-    of_folded = [places.setdefault(stratum, len(places)) for stratum in folded]
-    above, below = np.zeros(len(places)), np.zeros(len(places))
-    above[: len(cells.strata)] = cells.by_stratum(numerator)
-    below[: len(cells.strata)] = cells.by_stratum(denominator)
+    of_folded = [places.setdefault(each, len(places)) for each in folded]
+    below = added(stratum, denominator, len(places))
     below[of_folded] += list(folded.values())
     return _Terms(
-        numerator[kept],
-        denominator[kept],
-        cells.conversation[kept],
-        cells.conversations,
-        cells.stratum[kept],
+        numerator,
+        denominator,
+        conversation,
+        side.columns.conversations,
+        stratum,
         tuple(places),
-        above,
+        added(stratum, numerator, len(places)),
         below,
     )
+
+
+def _kept(
+    metric: Metric, cells: Columns, places: Numbers
+) -> tuple[Floats, Floats, Numbers, Numbers]:
+    numerator, denominator = metric.numerator(cells), metric.denominator(cells)
+    kept = np.flatnonzero((numerator != 0) | (denominator != 0))
+    stratum = places[cells.stratum[kept]] if len(kept) else kept
+    return numerator[kept], denominator[kept], cells.conversation[kept], stratum
 
 
 def _weighted(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from toolfault_dashboard.analysis.weights import Amount
 
 if TYPE_CHECKING:
-    from toolfault_dashboard.analysis.comparisons.columns import Columns
+    from toolfault_dashboard.analysis.comparisons.columns import Columns, Floats
 
 __all__ = ["Cell", "Folded", "SideData", "Stratum", "without_model"]
 
@@ -64,6 +64,7 @@ class SideData:
 
     Where calls were sampled, ``cells`` count what rows stand for; ``rows`` is the same side counted
     in rows, and ``squares`` in squared weights, which the size of a sample is known from.
+    ``beside`` has the cells of which only successes were counted, of the same conversations.
     """
 
     label: str
@@ -72,6 +73,7 @@ class SideData:
     folded: Folded = field(default_factory=Folded)
     rows: SideData | None = None
     squares: SideData | None = None
+    beside: Columns | None = None
 
     @cached_property
     def columns(self) -> Columns:
@@ -79,6 +81,16 @@ class SideData:
         from toolfault_dashboard.analysis.comparisons.columns import Columns, columns_of
 
         return self.cells if isinstance(self.cells, Columns) else columns_of(self.cells)
+
+    @property
+    def blocks(self) -> tuple[Columns, ...]:
+        """All cells: those column by column, and those beside them."""
+        return (self.columns,) if self.beside is None else (self.columns, self.beside)
+
+    def calls_by_conversation(self) -> Floats:
+        """Return the calls of each conversation, in the order of their names."""
+        first, *others = (block.by_conversation(block.calls) for block in self.blocks)
+        return sum(others, first)
 
     @cached_property
     def known(self) -> dict[str, Any]:
@@ -89,9 +101,10 @@ class SideData:
     def strata(self) -> dict[Stratum, float]:
         """Calls per stratum."""
         found: dict[Stratum, float] = dict(self.folded.calls)
-        own = self.columns.by_stratum(self.columns.calls)
-        for stratum, calls in zip(self.columns.strata, own, strict=True):
-            found[stratum] = found.get(stratum, 0) + calls
+        for block in self.blocks:
+            own = block.by_stratum(block.calls)
+            for stratum, calls in zip(block.strata, own, strict=True):
+                found[stratum] = found.get(stratum, 0) + calls
         return found
 
     @property
@@ -116,11 +129,14 @@ class SideData:
         return self._amount("chains")
 
     def _amount(self, name: str) -> Amount:
-        counted = getattr(self.columns, name).sum()
+        counted = self._sum(name)
         if self.rows is None or self.squares is None:
             return Amount(int(counted), int(counted), int(counted))
-        rows, squares = (getattr(each.columns, name).sum() for each in (self.rows, self.squares))
+        rows, squares = self.rows._sum(name), self.squares._sum(name)  # noqa: SLF001 - sides too
         return Amount(int(rows), float(counted), float(squares))
+
+    def _sum(self, name: str) -> float:
+        return sum(float(getattr(block, name).sum()) for block in self.blocks)
 
 
 def without_model(side: SideData) -> SideData:
@@ -128,18 +144,22 @@ def without_model(side: SideData) -> SideData:
 
     For sides of different models: that is what is compared, so it cannot be kept equal.
     """
-    from toolfault_dashboard.analysis.comparisons.columns import numbered
-
-    columns = side.columns
-    strata: dict[Stratum, int] = {}
-    places = numbered(((tool, "", agent) for tool, _, agent in columns.strata), strata)
     calls: dict[Stratum, int] = {}
     for (tool, _, agent), number in side.folded.calls.items():
         calls[tool, "", agent] = calls.get((tool, "", agent), 0) + number
     return replace(
         side,
-        cells=replace(columns, strata=tuple(strata), stratum=places[columns.stratum]),
+        cells=_of_any_model(side.columns),
+        beside=None if side.beside is None else _of_any_model(side.beside),
         folded=replace(side.folded, calls=calls),
         rows=None if side.rows is None else without_model(side.rows),
         squares=None if side.squares is None else without_model(side.squares),
     )
+
+
+def _of_any_model(cells: Columns) -> Columns:
+    from toolfault_dashboard.analysis.comparisons.columns import numbered
+
+    strata: dict[Stratum, int] = {}
+    places = numbered(((tool, "", agent) for tool, _, agent in cells.strata), strata)
+    return replace(cells, strata=tuple(strata), stratum=places[cells.stratum])

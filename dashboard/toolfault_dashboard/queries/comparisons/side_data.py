@@ -7,7 +7,7 @@ window; whatever else is known of such a conversation must not be taken for a pa
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -42,29 +42,53 @@ def side_data(label: str, scope: Scope, found: Part) -> SideData:
     before = np.full(len(ended.at), True) if until is None else ended.last < until
     within = np.zeros(len(cells.names), dtype=np.bool_)
     within[ended.conversation[after & before]] = True
-    more = np.where(within[cells.conversation], found.more, 0.0)
-    views = found.views
+    calls = {cells: np.where(within[cells.conversation], found.more, 0.0)}
+    beside = None
     if not scope.query.has("tool"):  # else what a conversation named beside them does not count
-        named = named_tools(cells, ended, within)
-        views = tuple(with_named(view, named) for view in views)
-        cells, more = views[0], np.concatenate([more, named.calls])
-    more = _at_most(counted, cells, more)
-    by_stratum = dict(zip(cells.strata, cells.by_stratum(more), strict=True))
+        beside = _only_counted(cells, named_tools(cells, ended, within))
+        calls[beside] = beside.calls
+    calls = _at_most(counted, calls)
+    by_stratum: Counter[Stratum] = Counter()
+    for block, more in calls.items():
+        by_stratum.update(dict(zip(block.strata, block.by_stratum(more), strict=True)))
     # The counters hold every conversation in the minute of its end, those with a failure too.
-    told = told_by(ended, cells, window(scope))
+    told = told_by(ended, cells, window(scope), beside=beside)
     folded = replace(
         beyond_rows(found.counted, told, of_tools=scope.query.has("tool")),
         calls={
-            key: rest
-            for key, calls in counted.items()
-            if (rest := calls - int(by_stratum.get(key, 0))) > 0
+            key: rest for key, own in counted.items() if (rest := own - int(by_stratum[key])) > 0
         },
     )
     # A success that was only counted stands for itself.
-    return _side(label, scope, tuple(view.with_calls(more) for view in views), folded)
+    views = tuple(view.with_calls(calls[cells]) for view in found.views)
+    if beside is not None:
+        beside = replace(beside, calls=calls[beside])
+    return _side(label, scope, views, folded, beside)
 
 
-def told_by(ended: Ended, cells: Columns, own: tuple[int | None, int | None]) -> Counted:
+def _only_counted(cells: Columns, named: Named) -> Columns:
+    """Return *named* as cells, of whose columns only calls take room."""
+    strata: dict[Stratum, int] = {}
+    stratum = numbered(named.strata, strata)[named.stratum]
+    none = np.broadcast_to(np.zeros(1), len(named.calls))
+    counts = {name: none for name in COUNTS if name != "calls"}
+    return Columns(
+        cells.names,
+        named.conversation,
+        tuple(strata),
+        stratum,
+        calls=named.calls,
+        **counts,
+    )
+
+
+def told_by(
+    ended: Ended,
+    cells: Columns,
+    own: tuple[int | None, int | None],
+    *,
+    beside: Columns | None = None,
+) -> Counted:
     """Return what senders counted of conversations that are known as rows too.
 
     Senders count a conversation in the minute of its end, each the calls that were made by way of
@@ -74,10 +98,14 @@ def told_by(ended: Ended, cells: Columns, own: tuple[int | None, int | None]) ->
         ended: What conversations said at their end.
         cells: The cells.
         own: The window, of which the conversations are counted that ended in it.
+        beside: Further cells.
     """
     since, until = own
     tools = {tool: number for number, tool in enumerate(ended.tools)}
-    there, width = _has_cell(ended, cells, tools), max(1, len(tools))
+    there = _has_cell(ended, cells, tools)
+    if beside is not None:
+        there |= _has_cell(ended, beside, tools)
+    width = max(1, len(tools))
     told = np.full(len(ended.at), True) if since is None else ended.at >= since
     if until is not None:
         told &= ended.at < until
@@ -206,20 +234,38 @@ def beyond_rows(counted: Counted, told: Counted, *, of_tools: bool) -> Folded:
     return Folded(conversations=conversations, calls_squared=squared, of_tools=by_tool)
 
 
-def _at_most(counted: dict[Stratum, int], cells: Columns, more: Floats) -> Floats:
-    """Return *more* calls of each cell, of no stratum more than were *counted* in the window.
+def _at_most(
+    counted: Mapping[Stratum, int], calls: Mapping[Columns, Floats]
+) -> dict[Columns, Floats]:
+    """Return the *calls* of cells, of no stratum more than were *counted* in the window.
 
     A conversation names all its calls, also those before the window; how many of the folded ones
     those were, nobody knows. Each cell gives up the same share of them, in whole calls.
     """
-    wanted = added(cells.stratum, more, len(cells.strata))
-    there = np.asarray([counted.get(key, 0) for key in cells.strata], dtype=np.float64)
-    share = np.where(wanted > there, there / np.maximum(wanted, 1.0), 1.0)
-    return np.floor(more * share[cells.stratum])
+    wanted: Counter[Stratum] = Counter()
+    for cells, more in calls.items():
+        wanted.update(dict(zip(cells.strata, cells.by_stratum(more), strict=True)))
+
+    def share(stratum: Stratum) -> float:
+        there, asked = counted.get(stratum, 0), wanted[stratum]
+        return there / max(asked, 1.0) if asked > there else 1.0
+
+    return {
+        cells: np.floor(more * np.asarray([*map(share, cells.strata), 1.0])[cells.stratum])
+        for cells, more in calls.items()
+    }
 
 
-def _side(label: str, scope: Scope, views: Sequence[Columns], folded: Folded) -> SideData:
-    rows, *others = (SideData(label, str(scope.query), cells, folded) for cells in views)
+def _side(
+    label: str,
+    scope: Scope,
+    views: Sequence[Columns],
+    folded: Folded,
+    beside: Columns | None = None,
+) -> SideData:
+    rows, *others = (
+        SideData(label, str(scope.query), cells, folded, beside=beside) for cells in views
+    )
     if not others:
         return rows
     weighed, squares = others
