@@ -1,7 +1,7 @@
 """Tool-call failures that tell the model exactly what to fix.
 
 The names below are the public face. They are loaded on first use, so that the errors can be
-imported without the rest: without HTTP, threads or a client.
+imported without the rest: without HTTP, tools or a client.
 """
 
 from importlib import import_module

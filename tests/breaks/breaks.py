@@ -274,6 +274,16 @@ BREAKS: Final = (
         ),
     ),
     Break(
+        name="comparison-a-stratum-of-named-tools-stands-twice",
+        promise="Calls that conversations only named are limited as if half of them were all.",
+        file="dashboard/toolfault_dashboard/queries/comparisons/side_data.py",
+        old="    strata: dict[Stratum, int] = {}\n    stratum = numbered(named, strata)[place]\n",
+        new="    strata, stratum = tuple(named), place\n",
+        found_by=(
+            "tests/dashboard/queries/test_named_tools.py::test_each_stratum_of_named_tools_stands_once",
+        ),
+    ),
+    Break(
         name="reading-the-future-is-cut-into-quarters",
         promise="A side that ends in two weeks is asked for every quarter of a day until then.",
         file="dashboard/toolfault_dashboard/queries/counting/parts.py",

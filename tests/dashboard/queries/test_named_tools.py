@@ -27,3 +27,14 @@ def test_a_named_tool_is_of_the_same_model_in_whatever_order_rows_come():
         assert named.calls.tolist() == [5.0]
         found.add(named.strata)
     assert found == {(("write", "m0", "a"),)}
+
+
+def test_each_stratum_of_named_tools_stands_once():
+    """Conversations whose calls were of different tools name the same one: it is one stratum."""
+    none = [0] * (len(COUNTS) - 1)
+    rows = [(talk, tool, "m", "a", 1, *none) for talk, tool in (("c", "x"), ("d", "y"))]
+    (cells,) = views_of(rows, 1)
+    said = [(talk, '{"write": 5}', "1", "", 0, 1, 2) for talk in ("c", "d")]
+    named = named_tools(cells, ended_of(said, cells, {}), np.asarray([True, True]))
+    assert named.strata == (("write", "m", "a"),)
+    assert named.by_stratum(named.calls) == [10.0]

@@ -322,28 +322,32 @@ AT_ONCE = """
 import sys, threading
 import toolfault
 
-toolfault.init(sys.argv[1], agent="a", release="r")
+toolfault.init(sys.argv[1], agent="a", release="r", spool_dir=sys.argv[2] or None)
 assert threading.active_count() == 1
 
-@toolfault.tool
+@toolfault.tool(timeout=60, hints="derived", coerce=True)
 def book(seats: int) -> float:
     return 1 / seats
 
+manager = toolfault.ToolManager([book])
 before = set(sys.modules)
 assert book.call({"seats": 1}).success
 assert not book.call({"seats": "two"}).success
-assert not book.call({"seats": 0}).success
+with toolfault.conversation("c", ends=True):
+    assert not manager.call_tool_sync("book", {"seats": 0}).success
+toolfault.capture_failure(ValueError("x"), tool="other")
 assert toolfault.flush(60)
 print(*sorted(set(sys.modules) - before))
 toolfault.close()
 """
 
 
-def test_nothing_is_loaded_after_the_start(collector: Server) -> None:
+@pytest.mark.parametrize("spools", [False, True], ids=["memory", "spool"])
+def test_nothing_is_loaded_after_the_start(spools: bool, collector: Server, tmp_path: Path) -> None:
     """Calls, failures and the sender find everything loaded by ``init`` and the decorator.
 
     A child that is forked while another thread loads a module would wait for it for ever.
     """
-    done = python("-c", AT_ONCE, collector.dsn)
+    done = python("-c", AT_ONCE, collector.dsn, str(tmp_path) if spools else "")
     assert (done.returncode, done.stdout.split()) == (0, []), done.stderr
-    assert collector.calls() == 3
+    assert collector.calls() == 4

@@ -129,14 +129,15 @@ class SideData:
         return self._amount("chains")
 
     def _amount(self, name: str) -> Amount:
-        counted = self._sum(name)
+        counted = _sum(self, name)
         if self.rows is None or self.squares is None:
             return Amount(int(counted), int(counted), int(counted))
-        rows, squares = self.rows._sum(name), self.squares._sum(name)  # noqa: SLF001 - sides too
+        rows, squares = _sum(self.rows, name), _sum(self.squares, name)
         return Amount(int(rows), float(counted), float(squares))
 
-    def _sum(self, name: str) -> float:
-        return sum(float(getattr(block, name).sum()) for block in self.blocks)
+
+def _sum(side: SideData, name: str) -> float:
+    return sum(float(getattr(block, name).sum()) for block in side.blocks)
 
 
 def without_model(side: SideData) -> SideData:

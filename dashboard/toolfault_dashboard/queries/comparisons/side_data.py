@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,6 @@ from toolfault_dashboard.analysis.comparisons.columns import (
     COUNTS,
     Columns,
     Floats,
-    Numbers,
     added,
     distinct,
     numbered,
@@ -28,7 +27,7 @@ from toolfault_dashboard.queries.comparisons.side_parts import Counted, Ended, P
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.windows import window
 
-__all__ = ["Named", "beyond_rows", "named_tools", "side_data", "told_by", "with_named"]
+__all__ = ["beyond_rows", "named_tools", "side_data", "told_by", "with_named"]
 
 
 def side_data(label: str, scope: Scope, found: Part) -> SideData:
@@ -45,7 +44,7 @@ def side_data(label: str, scope: Scope, found: Part) -> SideData:
     calls = {cells: np.where(within[cells.conversation], found.more, 0.0)}
     beside = None
     if not scope.query.has("tool"):  # else what a conversation named beside them does not count
-        beside = _only_counted(cells, named_tools(cells, ended, within))
+        beside = named_tools(cells, ended, within)
         calls[beside] = beside.calls
     calls = _at_most(counted, calls)
     by_stratum: Counter[Stratum] = Counter()
@@ -64,22 +63,6 @@ def side_data(label: str, scope: Scope, found: Part) -> SideData:
     if beside is not None:
         beside = replace(beside, calls=calls[beside])
     return _side(label, scope, views, folded, beside)
-
-
-def _only_counted(cells: Columns, named: Named) -> Columns:
-    """Return *named* as cells, of whose columns only calls take room."""
-    strata: dict[Stratum, int] = {}
-    stratum = numbered(named.strata, strata)[named.stratum]
-    none = np.broadcast_to(np.zeros(1), len(named.calls))
-    counts = {name: none for name in COUNTS if name != "calls"}
-    return Columns(
-        cells.names,
-        named.conversation,
-        tuple(strata),
-        stratum,
-        calls=named.calls,
-        **counts,
-    )
 
 
 def told_by(
@@ -152,24 +135,10 @@ def _has_cell(ended: Ended, cells: Columns, tools: dict[str, int]) -> NDArray[np
     return np.isin(ended.of * width + ended.tool, cells.conversation * width + own[cells.stratum])
 
 
-class Named(NamedTuple):
-    """Calls of tools that conversations named and no cell has: all of them were only counted.
+def named_tools(cells: Columns, ended: Ended, whole: NDArray[np.bool_]) -> Columns:
+    """Return what conversations named beside their cells: all of these calls were only counted.
 
-    Attributes:
-        conversation: Of each pair of conversation and tool, the position of the conversation.
-        strata: The strata that any pair has.
-        stratum: Position of its stratum, by the model and the agent of a cell of the conversation.
-        calls: Its calls.
-    """
-
-    conversation: Numbers
-    strata: tuple[Stratum, ...]
-    stratum: Numbers
-    calls: Floats
-
-
-def named_tools(cells: Columns, ended: Ended, whole: NDArray[np.bool_]) -> Named:
-    """Return what conversations named beside their cells.
+    Of the columns of the cells that are returned calls alone take room.
 
     Args:
         cells: The cells.
@@ -187,14 +156,17 @@ def named_tools(cells: Columns, ended: Ended, whole: NDArray[np.bool_]) -> Named
     first = np.full(len(cells.names), len(by_name), dtype=np.int64)
     np.minimum.at(first, cells.conversation, rank[cells.stratum])
     width = len(by_name) + 1
-    pairs, stratum = distinct(ended.tool[missing] * width + first[of], len(tools) * width)
-    strata = tuple(
-        (ended.tools[pair // width], *by_name[pair % width][1:]) for pair in pairs.tolist()
-    )
-    return Named(of, strata, stratum, ended.calls[missing])
+    pairs, place = distinct(ended.tool[missing] * width + first[of], len(tools) * width)
+    named = ((ended.tools[pair // width], *by_name[pair % width][1:]) for pair in pairs.tolist())
+    strata: dict[Stratum, int] = {}
+    stratum = numbered(named, strata)[place]
+    calls = ended.calls[missing]
+    none = np.broadcast_to(np.zeros(1), len(calls))
+    counts = {**dict.fromkeys(COUNTS, none), "calls": calls}
+    return Columns(cells.names, of, tuple(strata), stratum, **counts)
 
 
-def with_named(cells: Columns, named: Named) -> Columns:
+def with_named(cells: Columns, named: Columns) -> Columns:
     """Return *cells* with a cell for each pair of *named*, which has no reported call."""
     strata = {stratum: number for number, stratum in enumerate(cells.strata)}
     own = numbered(named.strata, strata)[named.stratum]
