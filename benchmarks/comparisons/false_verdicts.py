@@ -1,4 +1,4 @@
-"""How often a comparison of two equal sides is wrong, and how often a change is seen.
+"""How often a comparison of two equal cohorts is wrong, and how often a change is seen.
 
 Conversations differ in how often they fail (beta-binomial, the ICC says how much) and in which code
 they fail with (four of five failures of a conversation have the code of the conversation). Prints a
@@ -17,8 +17,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from toolfault_dashboard.analysis.comparisons.by_code import compare_by_code
+from toolfault_dashboard.analysis.comparisons.cells import Cell
+from toolfault_dashboard.analysis.comparisons.cohorts import Cohort
 from toolfault_dashboard.analysis.comparisons.gates import parse_gate
-from toolfault_dashboard.analysis.comparisons.sides import Cell, SideData
 
 SETTINGS = (
     # conversations before, after, ICC, calls of a conversation, codes
@@ -41,12 +42,12 @@ _NOISE = np.random.Generator
 
 def drawn(
     noise: _NOISE, label: str, conversations: int, icc: float, size: int, shares: Sequence[float]
-) -> tuple[SideData, dict[str, dict[str, float]]]:
-    """Return one side and its failures by code and conversation.
+) -> tuple[Cohort, dict[str, dict[str, float]]]:
+    """Return one cohort and its failures by code and conversation.
 
     Args:
         noise: Where chance comes from.
-        label: Of the side.
+        label: Of the cohort.
         conversations: How many.
         icc: Correlation of two calls of one conversation, 0 to below 1.
         size: Calls of a conversation, on average.
@@ -77,7 +78,7 @@ def drawn(
             for code in codes[1:].tolist():
                 counts = failures.setdefault(f"code_{code}", {})
                 counts[name] = counts.get(name, 0) + 1
-    return SideData(label, "", cells), failures
+    return Cohort(label, "", cells), failures
 
 
 def measured(

@@ -3,8 +3,8 @@
 Conversations call several tools, which fail at different rates; a conversation that fails, fails
 more with every tool. Of conversations without a failure senders keep the calls by tool, the squares
 of these, and the squares of all calls together, and no more. Prints a Markdown table: how often two
-equal sides get a verdict on the failure rate, how often the interval of a true difference holds it,
-and how wide it is beside the interval that knows every conversation.
+equal cohorts get a verdict on the failure rate, how often the interval of a true difference holds
+it, and how wide it is beside the interval that knows every conversation.
 
     python benchmarks/comparisons/folded.py [REPETITIONS]
 """
@@ -16,11 +16,12 @@ from collections import Counter, defaultdict
 
 import numpy as np
 
+from toolfault_dashboard.analysis.comparisons.cells import Cell, Stratum
+from toolfault_dashboard.analysis.comparisons.cohorts import Cohort, Folded
 from toolfault_dashboard.analysis.comparisons.effect import MetricEffect, compare
-from toolfault_dashboard.analysis.comparisons.sides import Cell, Folded, SideData, Stratum
 
 SETTINGS = (
-    # conversations of a side, tools, calls of a conversation, correlation of calls
+    # conversations of a cohort, tools, calls of a conversation, correlation of calls
     (300, 1, 6, 0.2),
     (300, 6, 6, 0.2),
     (300, 12, 8, 0.2),
@@ -32,8 +33,8 @@ WORST = 0.9
 
 def drawn(
     noise: np.random.Generator, setting: tuple[int, int, int, float], rates: np.ndarray
-) -> tuple[SideData, SideData]:
-    """Return a side as senders tell of it, and the same with every conversation known."""
+) -> tuple[Cohort, Cohort]:
+    """Return a cohort as senders tell of it, and the same with every conversation known."""
     conversations, tools, size, alike = setting
     shares = np.ones(tools)
     shares[-1] = 0.2
@@ -63,8 +64,8 @@ def drawn(
             known = of_tools[cell.stratum[0]]
             known[0], known[1] = known[0] + 1, known[1] + cell.calls**2
     by_tool = {tool: (int(n), square) for tool, (n, square) in of_tools.items()}
-    told = SideData("", "", cells, Folded(dict(calls_of), folded, squared, by_tool))
-    return told, SideData("", "", every)
+    told = Cohort("", "", cells, Folded(dict(calls_of), folded, squared, by_tool))
+    return told, Cohort("", "", every)
 
 
 def measured(
@@ -92,14 +93,14 @@ def measured(
     return [*(found / repetitions).tolist(), float(widths[0] / widths[1])]
 
 
-def _true(side: SideData, rates: np.ndarray, better: np.ndarray) -> float:
-    """Return the difference of the rates at the mix of the calls, which is that of both sides."""
+def _true(cohort: Cohort, rates: np.ndarray, better: np.ndarray) -> float:
+    """Return the difference of the rates at the mix of the calls, which is that of both cohorts."""
     shares = np.ones(len(rates))
     shares[-1] = 0.2
     return float(((better - rates) * shares).sum() / shares.sum())
 
 
-def _of(before: SideData, after: SideData) -> MetricEffect:
+def _of(before: Cohort, after: Cohort) -> MetricEffect:
     return compare(before, after).metrics[0]
 
 

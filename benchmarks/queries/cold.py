@@ -41,7 +41,7 @@ from toolfault_dashboard import queries  # noqa: E402
 from toolfault_dashboard.access import signin  # noqa: E402
 from toolfault_dashboard.app import create_app  # noqa: E402
 from toolfault_dashboard.queries import Scope  # noqa: E402
-from toolfault_dashboard.queries.counting.parts import MOST_ROWS, keep_at_most  # noqa: E402
+from toolfault_dashboard.queries.counting.segments import MOST_ROWS, keep_at_most  # noqa: E402
 from toolfault_dashboard.search import parse  # noqa: E402
 
 ORIGIN: Final = "http://127.0.0.1:8321"

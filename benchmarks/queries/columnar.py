@@ -44,7 +44,9 @@ Ask = Callable[[Connection, Scope], Any]
 
 def _compared(conn: Connection, scope: Scope) -> object:
     """Compare the last week with the week before."""
-    before, after = (queries.side(scope, each) for each in ("since:14d until:7d", "since:7d"))
+    before, after = (
+        queries.cohort_scope(scope, each) for each in ("since:14d until:7d", "since:7d")
+    )
     return queries.comparison(conn, before, after)
 
 

@@ -18,7 +18,7 @@ from toolfault_collector.clock import now_us
 from toolfault_collector.storage.database.engine import open_engine, read_connection
 from toolfault_dashboard import queries
 from toolfault_dashboard.queries import Scope
-from toolfault_dashboard.queries.counting.parts import keep_at_most
+from toolfault_dashboard.queries.counting.segments import keep_at_most
 from toolfault_dashboard.search import parse
 
 QUESTIONS: Final[dict[str, tuple[Callable[..., Any], str]]] = {

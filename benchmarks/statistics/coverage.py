@@ -48,9 +48,9 @@ from toolfault_dashboard.analysis.weights import (
     Amount,
     calls_per_trial,
     rate_within,
-    weighed_rate,
+    weighted_rate,
 )
-from toolfault_dashboard.queries.counting.parts import is_asked_at_once
+from toolfault_dashboard.queries.counting.segments import is_asked_at_once
 from toolfault_dashboard.queries.figures.clusters import calls_of_conversations
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.search import parse
@@ -90,7 +90,7 @@ def drawn(setting: Setting, rng: np.random.Generator) -> tuple[_Counts, _Counts]
 def interval(f: _Counts, n: _Counts, moments: Moments | None) -> tuple[float, float]:
     """Return the interval that a page shows for these counts and *moments*."""
     part, whole = (Amount(int(each), int(each), int(each)) for each in (f.sum(), n.sum()))
-    found = weighed_rate(part, whole, moments)
+    found = weighted_rate(part, whole, moments)
     return found.low or 0.0, 1.0 if found.high is None else found.high
 
 

@@ -53,15 +53,15 @@ from toolfault_dashboard.pages.shared.errors import (
     too_slow_page,
 )
 from toolfault_dashboard.pages.shared.waits import Waits
+from toolfault_dashboard.prewarming import start_prewarming
 from toolfault_dashboard.queries import CursorError
 from toolfault_dashboard.queries.counting.deadline import TooSlow
-from toolfault_dashboard.queries.counting.parts import keep_at_most
-from toolfault_dashboard.queries.counting.patience import StillCounting
+from toolfault_dashboard.queries.counting.segments import keep_at_most
 from toolfault_dashboard.queries.counting.stored_answers import counting_code
+from toolfault_dashboard.queries.counting.time_budget import StillCounting
 from toolfault_dashboard.queries.reading import EventsUnavailable, read_events_from
 from toolfault_dashboard.render import PACKAGE
 from toolfault_dashboard.search import QueryError
-from toolfault_dashboard.warming import start_warming
 
 # A message under way may take longer; it is then sent again by whoever goes on.
 ALERTS_STOP_SECONDS: Final = 2.0
@@ -103,7 +103,7 @@ def create_app(
         try:
             await run_in_threadpool(_refuse_open_server, collector.engine, settings.host, clock())
             if ahead:
-                start_warming(collector.engine, clock, collector.stopping)
+                start_prewarming(collector.engine, clock, collector.stopping)
             if alerting:
                 service.start()
             yield

@@ -556,24 +556,24 @@ class Reader:
         """Compare two queries, or the two sides of a change.
 
         Args:
-            before: Query of one side.
-            after: Query of the other side.
+            before: Query of one cohort.
+            after: Query of the other cohort.
             change: Instead of both: event id of a change; see `changes`.
-            query: Narrows both sides.
+            query: Narrows both cohorts.
             confidence: Two-sided coverage of every interval.
-            equal_mix: Weight tools, models and agents alike on both sides; None does so unless the
-                sides differ in their variant alone, which was assigned at random.
+            equal_mix: Weight tools, models and agents alike in both cohorts; None does so unless
+                the cohorts differ in their variant alone, which was assigned at random.
 
         Raises:
-            ValueError: Neither two sides nor a change are named, or both are.
+            ValueError: Neither two cohorts nor a change are named, or both are.
         """
         asked: dict[str, str | int | float | bool | None] = {"q": query, "confidence": confidence}
         if change and not (before or after):
             path = f"/changes/{quote(change, safe='')}/effect"
             return Comparison(self._connection.get(path, asked))
         if change or not (before or after):
-            raise ValueError("Name two sides (before=..., after=...), or change=... alone.")
-        # A side without a condition of its own is everything: its parameter must still be there.
+            raise ValueError("Name two cohorts (before=..., after=...), or change=... alone.")
+        # A cohort without a condition of its own is everything: its parameter must still be there.
         asked |= {"before": before or " ", "after": after or " ", "equal_mix": equal_mix}
         return Comparison(self._connection.get("/compare", asked))
 

@@ -47,6 +47,7 @@ _WORDS: Final = {
     "call between two chains that overlap counts for both.",
     "outcome": "How a chain ended: recovered, switched, abandoned, or still open.",
     "operation": "A call that is not a retry inside a chain.",
+    "cohort": "What one query of a comparison matches: its calls, and what came of them.",
     "failure rate": "The share of calls that failed.",
     "first-try success": "The share of operations that needed no chain.",
     "recovery rate": "The share of closed chains that ended with a success of the same tool.",

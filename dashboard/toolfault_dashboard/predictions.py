@@ -146,7 +146,7 @@ class _Since:
             conn, scope, tool, change.occurred_at
         )
         own = _of_tool(scope, tool)
-        self.operations = operations(conn, queries.sides_of_change(own, change)[1])
+        self.operations = operations(conn, queries.cohorts_of_change(own, change)[1])
 
 
 def _outcome(picked: PickedFix, change: ChangeRow, since: _Since) -> Outcome:

@@ -20,12 +20,12 @@ from toolfault_collector.clock import DAY_US
 from toolfault_collector.storage.cache_versions import EVERY_QUARTER, QUARTER_US
 from toolfault_collector.storage.database.engine import read_connection
 from toolfault_dashboard import queries
-from toolfault_dashboard.analysis.comparisons.sides import SideData
+from toolfault_dashboard.analysis.comparisons.cohorts import Cohort
 from toolfault_dashboard.analysis.fixes.opportunity_arrays import ByFix
 from toolfault_dashboard.queries import Scope
+from toolfault_dashboard.queries.comparisons.cohorts import cohort_of, cohort_with_codes
 from toolfault_dashboard.queries.comparisons.detected import detected_changes
-from toolfault_dashboard.queries.comparisons.sides import side_of, side_with_codes
-from toolfault_dashboard.queries.counting.parts import (
+from toolfault_dashboard.queries.counting.segments import (
     answers_to_store,
     cut,
     forget_stored,
@@ -34,13 +34,13 @@ from toolfault_dashboard.queries.counting.parts import (
     version_of,
     versions_of_quarters,
 )
-from toolfault_dashboard.queries.counting.patience import StillCounting, patience
 from toolfault_dashboard.queries.counting.stored_answers import (
     forget_answers,
     forget_stale,
     store_answers,
     stored_versions,
 )
+from toolfault_dashboard.queries.counting.time_budget import StillCounting, time_budget
 from toolfault_dashboard.queries.figures.breakdown import breakdown
 from toolfault_dashboard.queries.figures.trends import trends_by_tool
 from toolfault_dashboard.queries.fixes.fix_evidence import evidence
@@ -78,8 +78,8 @@ def _by_model(conn: Connection, scope: Scope) -> Any:
     return breakdown(conn, scope, "model")
 
 
-def _side(conn: Connection, scope: Scope) -> SideData:
-    return side_of(conn, scope, "")
+def _cohort(conn: Connection, scope: Scope) -> Cohort:
+    return cohort_of(conn, scope, "")
 
 
 def _fixes(conn: Connection, scope: Scope) -> list[ByFix]:
@@ -103,8 +103,8 @@ _OF_QUARTERS: Final[tuple[_Ask, ...]] = (
     _fixes,
 )
 _OF_DAYS: Final[tuple[_Ask, ...]] = (*_OF_QUARTERS, trends_by_tool, detected_changes)
-_OF_EACH_DAY: Final[tuple[_Ask, ...]] = (_side,)
-"""What has answers that are worth storing, of days and of their quarters; of sides of comparisons
+_OF_EACH_DAY: Final[tuple[_Ask, ...]] = (_cohort,)
+"""What has answers that are worth storing, of days and of their quarters; of cohorts of comparisons
 those of days alone, and one at a time, since each is as large as all others together."""
 
 _OF_A_TOOL: Final[tuple[_Ask, ...]] = (
@@ -118,7 +118,7 @@ _OF_A_TOOL: Final[tuple[_Ask, ...]] = (
 """What the page of a tool asks that takes long."""
 
 MOST_DAYS: Final = 98
-"""Of a window of more days none is counted by itself (`queries.counting.parts`)."""
+"""Of a window of more days none is counted by itself (`queries.counting.segments`)."""
 
 MOST_TOOLS: Final = 20
 """Tools of which answers are stored, for the two weeks that their pages show first and the two
@@ -228,7 +228,7 @@ def _is_answered(engine: Engine, ask: _Ask, scope: Scope) -> bool:
         suppress(StillCounting),
         read_connection(engine) as conn,
         cut(conn, always=True),
-        patience(conn, _SECONDS),
+        time_budget(conn, _SECONDS),
     ):
         ask(conn, scope)
         return True
@@ -288,7 +288,7 @@ def wrong_answers(engine: Engine, now: int, *, repair: bool) -> int:
             stored = stored_versions(conn, project.id)
         days = {start // DAY_US * DAY_US for _, start, _ in stored}
         whole = Scope(project.id, parse(""), now)
-        asks = (*_OF_QUARTERS, trends_by_tool, _side_in_rows)
+        asks = (*_OF_QUARTERS, trends_by_tool, _cohort_in_rows)
         checks: list[tuple[Scope, Sequence[_Ask]]] = [
             (between(whole, *ends), asks)
             for asked, ends in _windows(days, now)
@@ -307,17 +307,17 @@ def wrong_answers(engine: Engine, now: int, *, repair: bool) -> int:
     return wrong
 
 
-def _side_in_rows(conn: Connection, scope: Scope) -> tuple[Any, ...]:
-    """Return a side of a comparison and its failures by code as rows: arrays are in no order."""
-    side, codes, amounts = side_with_codes(conn, scope, "")
-    talks = side.columns.names.in_order
+def _cohort_in_rows(conn: Connection, scope: Scope) -> tuple[Any, ...]:
+    """Return a cohort of a comparison and its failures by code as rows: arrays are in no order."""
+    cohort, codes, amounts = cohort_with_codes(conn, scope, "")
+    talks = cohort.columns.names.in_order
     pairs = zip(codes.code.tolist(), codes.conversation.tolist(), strict=True)
     names = [(codes.codes[code], talks[conversation]) for code, conversation in pairs]
     failures = sorted(zip(names, codes.failures.tolist(), strict=True))
     cells = sorted(
-        chain.from_iterable(side.blocks), key=lambda cell: (cell.conversation, cell.stratum)
+        chain.from_iterable(cohort.blocks), key=lambda cell: (cell.conversation, cell.stratum)
     )
-    return cells, failures, side.folded, amounts
+    return cells, failures, cohort.folded, amounts
 
 
 def _is_right(engine: Engine, scope: Scope, asks: Sequence[_Ask]) -> bool:

@@ -79,7 +79,7 @@ BREAKS: Final = (
     Break(
         name="pages-share-no-statement",
         promise="A page sends a statement for each of its figures again.",
-        file="dashboard/toolfault_dashboard/queries/counting/once.py",
+        file="dashboard/toolfault_dashboard/queries/counting/memoise.py",
         old="        answers[unwrap(asked), args, ()] = answer\n",
         new="        answers[asked, args, ()] = answer\n",
         found_by=("tests/dashboard/pages/test_pages.py::test_no_page_asks_the_database_often",),
@@ -276,7 +276,7 @@ BREAKS: Final = (
     Break(
         name="comparison-a-stratum-of-named-tools-stands-twice",
         promise="Calls that conversations only named are limited as if half of them were all.",
-        file="dashboard/toolfault_dashboard/queries/comparisons/side_data.py",
+        file="dashboard/toolfault_dashboard/queries/comparisons/cohort_data.py",
         old="    strata: dict[Stratum, int] = {}\n    stratum = numbered(named, strata)[place]\n",
         new="    strata, stratum = tuple(named), place\n",
         found_by=(
@@ -285,16 +285,16 @@ BREAKS: Final = (
     ),
     Break(
         name="reading-the-future-is-cut-into-quarters",
-        promise="A side that ends in two weeks is asked for every quarter of a day until then.",
-        file="dashboard/toolfault_dashboard/queries/counting/parts.py",
+        promise="A cohort that ends in two weeks is asked for every quarter of a day until then.",
+        file="dashboard/toolfault_dashboard/queries/counting/segments.py",
         old="            last = min(last, max(versions, default=0) + QUARTER_US + 1)\n",
         new="            last = max(last, max(versions, default=0))\n",
-        found_by=("tests/dashboard/queries/test_parts.py::test_the_future_is_one_part",),
+        found_by=("tests/dashboard/queries/test_segments.py::test_the_future_is_one_part",),
     ),
     Break(
         name="stored-answers-of-another-tool",
         promise="A tool's page shows what was stored of another tool.",
-        file="dashboard/toolfault_dashboard/queries/counting/parts.py",
+        file="dashboard/toolfault_dashboard/queries/counting/segments.py",
         old="question = question_of(read, args, of)",
         new='question = question_of(read, args, "")',
         found_by=("tests/dashboard/test_storing.py::test_pages_of_tools_count_fewer_days_as_well",),
@@ -312,11 +312,11 @@ BREAKS: Final = (
     Break(
         name="pages-changes-compare-what-has-no-time",
         promise="A change counts calls that have no time, where its days are counted one by one.",
-        file="dashboard/toolfault_dashboard/queries/comparisons/sides.py",
+        file="dashboard/toolfault_dashboard/queries/comparisons/cohorts.py",
         old="if has_untimed(conn, scope.project_id):",
         new="if False:",
         found_by=(
-            "tests/dashboard/queries/test_parts.py::test_a_side_of_calls_with_times_has_no_others",
+            "tests/dashboard/queries/test_segments.py::test_a_side_of_calls_with_times_has_no_others",
         ),
     ),
     Break(
@@ -360,11 +360,11 @@ BREAKS: Final = (
     Break(
         name="pages-open-chains-stay-open",
         promise="A page goes on saying open, from memory, after a chain was given up.",
-        file="dashboard/toolfault_dashboard/queries/counting/parts.py",
+        file="dashboard/toolfault_dashboard/queries/counting/segments.py",
         old="return versions.get(EVERY_QUARTER, 0) + written_to, min(settles, default=None)",
         new="return versions.get(EVERY_QUARTER, 0) + written_to, None",
         found_by=(
-            "tests/dashboard/queries/test_parts.py::test_an_open_chain_is_given_up_in_time[sqlite]",
+            "tests/dashboard/queries/test_segments.py::test_an_open_chain_is_given_up_in_time[sqlite]",
         ),
     ),
     Break(
@@ -1526,7 +1526,7 @@ BREAKS: Final = (
         name="columnar-named-tools-are-counted-twice",
         promise="On ClickHouse a conversation stands beside the senders' counters that hold it.",
         file="dashboard/toolfault_dashboard/queries/figures/clusters_on_clickhouse.py",
-        old="            told[tool] = ends, squares\n",
+        old="            sender_counts[tool] = ends, squares\n",
         new="            del ends, squares\n",
         found_by=("tests/dashboard/queries/test_clusters.py",),
     ),
@@ -1599,14 +1599,14 @@ BREAKS: Final = (
         name="figures-rate-without-failures",
         promise="The failure rate divides by successes in place of calls.",
         file="dashboard/toolfault_dashboard/queries/figures/summaries.py",
-        old="failure_rate=weighed_rate(failures, calls, of_calls.failures),",
-        new="failure_rate=weighed_rate(failures, calls - failures, of_calls.failures),",
+        old="failure_rate=weighted_rate(failures, calls, of_calls.failures),",
+        new="failure_rate=weighted_rate(failures, calls - failures, of_calls.failures),",
         found_by=("tests/dashboard/queries/test_sampled.py::test_summary_and_overview[sqlite-]",),
     ),
     Break(
         name="figures-conversation-of-two-senders-twice",
         promise="A conversation in which client and server take part counts twice in an interval.",
-        file="dashboard/toolfault_dashboard/queries/comparisons/sides.py",
+        file="dashboard/toolfault_dashboard/queries/comparisons/cohorts.py",
         old="if int(row[2]) > 1]",
         new="if False]",
         found_by=(
@@ -1979,7 +1979,7 @@ BREAKS: Final = (
         file="collector/toolfault_collector/retention/rows.py",
         old="            spans += [(line.project_id, at, at) for at in beside.values()]\n",
         new="            pass\n",
-        found_by=("tests/dashboard/queries/test_parts.py",),
+        found_by=("tests/dashboard/queries/test_segments.py",),
     ),
     Break(
         name="pages-fix-next-shows-the-first-page-again",
@@ -1999,7 +1999,7 @@ BREAKS: Final = (
     ),
     Break(
         name="compare-variants-that-differ-in-more",
-        promise="Sides that differ in more than their variant are taken for arms of a trial.",
+        promise="Cohorts that differ in more than their variant are taken for arms of a trial.",
         file="dashboard/toolfault_dashboard/queries/comparisons/effects.py",
         old=" and others[0] == others[1]",
         new="",
@@ -2017,8 +2017,8 @@ BREAKS: Final = (
         name="compare-few-conversations-enough",
         promise="A verdict is given on the calls of two conversations.",
         file="dashboard/toolfault_dashboard/analysis/comparisons/effect.py",
-        old="return side.clusters >= FEWEST if metric.of_calls",
-        new="return side.counted >= FEWEST if metric.of_calls",
+        old="return cohort.clusters >= FEWEST if metric.of_calls",
+        new="return cohort.counted >= FEWEST if metric.of_calls",
         found_by=(
             "tests/dashboard/analysis/test_effect.py::test_few_conversations_get_no_verdict",
         ),
@@ -2037,7 +2037,7 @@ BREAKS: Final = (
         name="compare-folded-conversations-forgotten",
         promise="Folded conversations add calls to a rate but no uncertainty.",
         file="dashboard/toolfault_dashboard/analysis/comparisons/estimates.py",
-        old="        total += _squares_of_folded(factors, side.folded, merged=merged)\n",
+        old="        total += _squares_of_folded(factors, cohort.folded, merged=merged)\n",
         new="",
         found_by=(
             "tests/dashboard/analysis/test_effect.py::test_folding_successes_away_changes_no_figure",
@@ -2324,7 +2324,7 @@ BREAKS: Final = (
     Break(
         name="sampled-weights-inverted",
         promise="A call that was sampled at 1 % counts as a hundredth.",
-        file="dashboard/toolfault_dashboard/queries/counting/weighing.py",
+        file="dashboard/toolfault_dashboard/queries/counting/sampling_weights.py",
         old="return case((rate < LEAST_RATE, 1.0 / LEAST_RATE), else_=1.0 / rate)",
         new="return case((rate < LEAST_RATE, 1.0 / LEAST_RATE), else_=rate)",
         found_by=("tests/dashboard/queries/test_sampled.py::test_summary_and_overview",),
@@ -2487,8 +2487,8 @@ BREAKS: Final = (
         ),
     ),
     Break(
-        name="compare-overlap-is-one-side",
-        promise="The calls on both sides of a comparison are those of one side.",
+        name="compare-overlap-is-one-cohort",
+        promise="The calls in both cohorts of a comparison are those of one cohort.",
         file="dashboard/toolfault_dashboard/queries/comparisons/effects.py",
         old="both = replace(before, query=before.query.and_(after.query))",
         new="both = before",
@@ -2727,7 +2727,7 @@ BREAKS: Final = (
     Break(
         name="answers-outlive-their-page",
         promise="What a page was told stays in memory for as long as the server runs.",
-        file="dashboard/toolfault_dashboard/queries/counting/once.py",
+        file="dashboard/toolfault_dashboard/queries/counting/memoise.py",
         old="return _ANSWERS.setdefault(transaction, {})",
         new='return _ANSWERS.setdefault(transaction, {"of": transaction})',
         found_by=("tests/dashboard/queries/test_once.py",),

@@ -108,10 +108,10 @@ def _changes(conn: Connection, scope: Scope) -> list[object]:
 
 def _compared(conn: Connection, scope: Scope) -> list[object]:
     tools = list(queries.rates_by_tool(conn, scope))[:2]
-    sides = [queries.side(scope, f'tool:"{tool}"') for tool in tools if "*" not in tool]
-    if len(sides) < 2:
+    cohorts = [queries.cohort_scope(scope, f'tool:"{tool}"') for tool in tools if "*" not in tool]
+    if len(cohorts) < 2:
         return []
-    return [queries.comparison(conn, *sides), queries.effect(conn, *sides)]
+    return [queries.comparison(conn, *cohorts), queries.effect(conn, *cohorts)]
 
 
 def _trials(conn: Connection, scope: Scope) -> list[object]:

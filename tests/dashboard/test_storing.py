@@ -28,7 +28,7 @@ from toolfault_collector.storage.tables import quarter_version, stored_answer
 from toolfault_dashboard import queries
 from toolfault_dashboard.queries import Scope
 from toolfault_dashboard.queries.comparisons.detected import detected_changes
-from toolfault_dashboard.queries.counting.parts import (
+from toolfault_dashboard.queries.counting.segments import (
     cut,
     keep_at_most,
 )

@@ -10,9 +10,9 @@ from tests.engines import HISTORY_ON_POSTGRESQL_IS_LONG
 
 from toolfault_collector.storage.database.engine import read_connection
 from toolfault_dashboard import queries
+from toolfault_dashboard.prewarming import warm
 from toolfault_dashboard.queries import Scope
 from toolfault_dashboard.search import parse
-from toolfault_dashboard.warming import warm
 
 Opened = Callable[[], Engine]
 

@@ -1,7 +1,7 @@
 """What a page does by itself, in a browser: it follows its own counting, turns, loads again.
 
-Counting takes long here because the server has no patience at all and cuts the smallest window
-into days; it runs in this process so that its patience can be given back to it.
+Counting takes long here because the server has no time budget at all and cuts the smallest window
+into days; it runs in this process so that its budget can be given back to it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from toolfault_collector.settings import Settings
 from toolfault_collector.storage.database.engine import open_engine
 from toolfault_dashboard.access import signin
 from toolfault_dashboard.app import create_app
-from toolfault_dashboard.queries.counting import parts
+from toolfault_dashboard.queries.counting import segments
 
 pytestmark = pytest.mark.browser
 
@@ -40,7 +40,7 @@ COUNTED = f"/failures?{urlencode({'project': 'generated', 'q': ASKED, 'group': '
 class Impatient:
     """Lets a page say after every day how far it is, however often that was."""
 
-    def patience(self, request: Request) -> float | None:
+    def time_budget(self, request: Request) -> float | None:
         """No time at all for a page, all the time for a file."""
         return 0.0 if "text/html" in request.headers.get("accept", "") else None
 
@@ -62,8 +62,8 @@ def engine(filled_sqlite: Path, tmp_path: Path) -> Iterator[Engine]:
 
 @pytest.fixture
 def server(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The address of an impatient server, to which every window is one to be counted in parts."""
-    monkeypatch.setattr(parts, "MANY", 0)
+    """The address of a server without a time budget, which counts every window in segments."""
+    monkeypatch.setattr(segments, "MANY", 0)
     settings = Settings(database_url=engine.url.render_as_string(hide_password=False))
     app = create_app(settings, collector=Collector(settings, engine=engine), clock=lambda: NOW)
     app.state.services = replace(app.state.services, waits=Impatient())

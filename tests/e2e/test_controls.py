@@ -173,7 +173,7 @@ def test_two_queries_are_compared(reader: Visit):
     expect(page.get_by_label("Verdict")).to_be_visible()
     metrics = rows_of(page, "Before and after")
     expect(metrics.filter(has_text="Failure rate")).to_have_count(1)
-    assert rows_of(page, "Codes on both sides").count() > 1
+    assert rows_of(page, "Codes in both cohorts").count() > 1
     page.get_by_role("navigation", name="Often compared").get_by_role("link").last.click()
     expect(page.get_by_label("Verdict")).to_be_visible()
     assert page.get_by_label("Before", exact=True).input_value() != "tool:search"

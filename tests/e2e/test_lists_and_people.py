@@ -245,7 +245,7 @@ def test_a_change_is_looked_at_from_all_sides(reader: Visit):
     page.get_by_role("link", name="Compare by code").click()
     expect(page.get_by_label("Before", exact=True)).to_have_value(re.compile("until:"))
     expect(page.get_by_label("After", exact=True)).to_have_value(re.compile("since:"))
-    expect(page.get_by_role("group", name="Codes on both sides")).to_be_visible()
+    expect(page.get_by_role("group", name="Codes in both cohorts")).to_be_visible()
 
 
 @pytest.mark.long

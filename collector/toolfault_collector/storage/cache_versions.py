@@ -2,7 +2,7 @@
 
 What a reader counted of a whole day stays true for as long as the versions of its four quarters
 (UTC) stay what they were, so it need not be counted again
-(``toolfault_dashboard.queries.counting.parts``); of today that holds for the quarters that are
+(``toolfault_dashboard.queries.counting.segments``); of today that holds for the quarters that are
 over. To a quarter belong the calls that ended in it, with their issues, the chains whose first
 failure did, and the minutes of folded successes whose middle lies in it. What a chain came to
 depends on its whole conversation, so a change of a conversation raises every quarter from its first

@@ -1,7 +1,7 @@
 """What a rule measures: the figures of the pages, over the window that ends at a moment.
 
 No metric has a second formula here: rates are those of `queries.overview`, round trips those of a
-comparison's side, kinds those of the list of kinds.
+comparison's cohort, kinds those of the list of kinds.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from toolfault_collector.clock import DAY_US
 from toolfault_dashboard.alerts.evaluation import Figure, Measured, Notice, State, advance
 from toolfault_dashboard.alerts.figures import measure, scope_of
 from toolfault_dashboard.alerts.rules import HOLD_US, HOUR_US, Rule
-from toolfault_dashboard.queries.counting.weighing import sampling
+from toolfault_dashboard.queries.counting.sampling_weights import sampling
 from toolfault_dashboard.queries.figures.alerting import failures_per_hour
 
 __all__ = ["DAYS", "SECONDS", "Firing", "Preview", "moments", "preview", "suggested"]

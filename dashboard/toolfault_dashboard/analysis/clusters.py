@@ -10,10 +10,11 @@ where f is what is counted in a conversation and n the number of its calls.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
-if TYPE_CHECKING:
-    from toolfault_dashboard.analysis.comparisons.columns import CodeColumns, Columns, Floats
+import numpy as np
+
+from toolfault_dashboard.analysis.comparisons.cells import CodeColumns, Columns, Floats, added
 
 __all__ = ["NO_MOMENTS", "Moments", "call_moments", "code_moments"]
 
@@ -118,10 +119,6 @@ def call_moments(
         pairs: What is counted of each cell, and of how many (`Metric.numerator`, `denominator`).
         by_tool: Whether to tell tools apart.
     """
-    import numpy as np
-
-    from toolfault_dashboard.analysis.comparisons.columns import added
-
     places: dict[str, int] = {}
     own = [places.setdefault(tool if by_tool else "", len(places)) for tool, *_ in cells.strata]
     width = max(1, cells.conversations)

@@ -17,12 +17,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from math import floor
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from toolfault_dashboard.analysis.clusters import Moments
 from toolfault_dashboard.analysis.rates import Rate, inflation, rate, wilson_share
-
-if TYPE_CHECKING:
-    from toolfault_dashboard.analysis.clusters import Moments
 
 __all__ = [
     "Amount",
@@ -31,7 +29,7 @@ __all__ = [
     "equivalent",
     "rate_within",
     "total",
-    "weighed_rate",
+    "weighted_rate",
     "whole",
 ]
 
@@ -93,7 +91,7 @@ def whole(number: float) -> int:
     return number if isinstance(number, int) else floor(number + 0.5)
 
 
-def weighed_rate(part: Amount, of: Amount, moments: Moments | None = None) -> Rate:
+def weighted_rate(part: Amount, of: Amount, moments: Moments | None = None) -> Rate:
     """Return the share that *part* has of *of*, with its interval over conversations.
 
     ``count`` and ``n`` are the rows that are there. Without *moments* each call counts as

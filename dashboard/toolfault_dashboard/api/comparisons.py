@@ -25,17 +25,17 @@ __all__ = ["After", "Before", "router"]
 router = APIRouter(tags=["comparisons"])
 
 
-def _side(example: str) -> Any:
+def _cohort(example: str) -> Any:
     return Query(
-        description="Query of this side, within q; a key that it names takes the place of that key"
-        " of q.",
+        description="Query of this cohort, within q; a key that it names takes the place of that"
+        " key of q.",
         max_length=8_192,
         examples=[example],
     )
 
 
-Before = Annotated[str, _side("until:7d")]
-After = Annotated[str, _side("since:7d")]
+Before = Annotated[str, _cohort("until:7d")]
+After = Annotated[str, _cohort("since:7d")]
 # Beyond that every interval is everything, and its bounds are no numbers.
 Confidence = Annotated[float, Query(gt=0.5, le=0.9999, description="Confidence of the intervals.")]
 ChangeId = Annotated[str, Path(description="Event id of the change.")]
@@ -104,13 +104,16 @@ def compare(
     equal_mix: Annotated[
         bool | None,
         Query(
-            description="Weight tools, models and agents alike on both sides; unless said, this is"
-            " done except where the sides differ in their variant alone."
+            description="Weight tools, models and agents alike in both cohorts; unless said, this"
+            " is done except where the cohorts differ in their variant alone."
         ),
     ] = None,
 ) -> Any:
     """Compare any query with any other."""
-    left, right = queries.side(asked.scope, before), queries.side(asked.scope, after)
+    left, right = (
+        queries.cohort_scope(asked.scope, before),
+        queries.cohort_scope(asked.scope, after),
+    )
     return Json(
         queries.comparison(asked.conn, left, right, confidence=confidence, equal_mix=equal_mix)
     )

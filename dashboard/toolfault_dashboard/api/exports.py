@@ -50,7 +50,7 @@ def export_comparison(  # noqa: PLR0913, PLR0917 - one argument per parameter
     format: FormatOfFile,  # noqa: A002 - part of the address
     before: Before = "",
     after: After = "",
-    change: Annotated[str, Query(description="Event id, instead of two sides.")] = "",
+    change: Annotated[str, Query(description="Event id, instead of two cohorts.")] = "",
     text: Text = "",
     project: ProjectName = "",
     raw: Annotated[bool, Query(description="CSV: no guard against formulas.")] = False,
@@ -58,7 +58,7 @@ def export_comparison(  # noqa: PLR0913, PLR0917 - one argument per parameter
 ) -> Any:
     """Write before against after, one row for each metric."""
     if bool(change) == bool(before or after):
-        raise Problem(422, "bad_parameter", "Name two sides, before and after, or one change.")
+        raise Problem(422, "bad_parameter", "Name two cohorts, before and after, or one change.")
 
     def rows(conn: Connection, scope: Scope) -> RowStream:
         if not change:

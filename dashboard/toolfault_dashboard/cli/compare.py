@@ -42,9 +42,9 @@ def compare(  # noqa: PLR0913, PLR0917 - one argument per option
     context: typer.Context,
     query: QueryArgument = None,
     before: Annotated[
-        str | None, typer.Option("--before", help="Query of the side before.")
+        str | None, typer.Option("--before", help="Query of the cohort before.")
     ] = None,
-    after: Annotated[str | None, typer.Option("--after", help="Query of the side after.")] = None,
+    after: Annotated[str | None, typer.Option("--after", help="Query of the cohort after.")] = None,
     change: Annotated[
         str | None, typer.Option("--change", help="Event id or label of a change, or 'last'.")
     ] = None,
@@ -69,7 +69,7 @@ def compare(  # noqa: PLR0913, PLR0917 - one argument per option
     project: ProjectOption = None,
     database_url: DatabaseOption = None,
 ) -> None:
-    """Compare two sides: difference with interval, and a verdict for each metric."""
+    """Compare two cohorts: difference with interval, and a verdict for each metric."""
     from toolfault_dashboard.analysis.comparisons.gates import GateError, parse_gate
     from toolfault_dashboard.exports.comparisons import overlap_sentence
 
@@ -148,7 +148,7 @@ def _of_queries(
 ) -> Comparison:
     from toolfault_dashboard import queries
 
-    left, right = (queries.side(scope, text) for text in texts)
+    left, right = (queries.cohort_scope(scope, text) for text in texts)
     return queries.comparison(conn, left, right, labels=(labels[0], labels[1]))
 
 

@@ -91,17 +91,17 @@ class ChangeContext:
     new: Doc[tuple[FrequencyLine, ...], "Kinds of failure that were never seen before the change."]
     links: Doc[
         dict[str, str],
-        "Addresses: before, after (failures of each side), changes, csv, new_csv, compare.",
+        "Addresses: before, after (failures of each cohort), changes, csv, new_csv, compare.",
     ]
 
 
 @dataclass(frozen=True, slots=True)
 class CodeLine:
-    """One code on both sides of a comparison."""
+    """One code in both cohorts of a comparison."""
 
     code: Doc[str, "The code."]
-    before: Doc[str, "Failures and their rate on the first side."]
-    after: Doc[str, "Failures and their rate on the second side."]
+    before: Doc[str, "Failures and their rate in the first cohort."]
+    after: Doc[str, "Failures and their rate in the second cohort."]
     difference: Doc[str, "Second minus first, formatted."]
     interval: Doc[str, "Interval of the difference, formatted."]
     verdict: Doc[str, "`improved`, `worse`, `no detectable change` or `not enough data`."]
@@ -111,17 +111,18 @@ class CodeLine:
 class CompareContext:
     """`compare.html`."""
 
-    view: Doc[View, "The query bar: what both sides have in common."]
-    before: Doc[str, "The query of the first side, as typed."]
-    after: Doc[str, "The query of the second side, as typed."]
-    problem: Doc[str, "Which side cannot be read and why; empty if both can."]
+    view: Doc[View, "The query bar: what both cohorts have in common."]
+    before: Doc[str, "The query of the first cohort, as typed."]
+    after: Doc[str, "The query of the second cohort, as typed."]
+    problem: Doc[str, "Which cohort cannot be read and why; empty if both can."]
     presets: Doc[tuple[Link, ...], "Comparisons that are often wanted."]
-    effect: Doc[Effect | None, "First side against second; None before two queries are given."]
+    effect: Doc[Effect | None, "First cohort against second; None before two queries are given."]
     sentence: Doc[str, "The verdict in a sentence; empty before."]
     detail: Doc[str, "How sure that is, in a sentence; empty before."]
-    overlap: Doc[str, "How many calls are on both sides, in a sentence; empty if none is."]
+    overlap: Doc[str, "How many calls are in both cohorts, in a sentence; empty if none is."]
     metrics: Doc[tuple[MetricLine, ...], "The metrics."]
     codes: Doc[tuple[CodeLine, ...], "Every code, most failures first."]
     links: Doc[
-        dict[str, str], "Addresses: before, after (failures of each side), csv, codes_csv, changes."
+        dict[str, str],
+        "Addresses: before, after (failures of each cohort), csv, codes_csv, changes.",
     ]

@@ -62,13 +62,13 @@ def comparison_lines(effect: Effect) -> list[list[object]]:
 def comparison_markdown(found: Comparison) -> str:
     """Return a comparison as Markdown: the verdict, the metrics and the codes."""
     effect = found.effect
-    sides = " against ".join(
-        f"{markdown_text(side.label)} ({side.calls} calls, {side.conversations} conversations)"
-        for side in (effect.before, effect.after)
+    cohorts = " against ".join(
+        f"{markdown_text(each.label)} ({each.calls} calls, {each.conversations} conversations)"
+        for each in (effect.before, effect.after)
     )
     overlap = overlap_sentence(found)
     parts = [
-        f"**{effect.verdict}**: {sides}\n",
+        f"**{effect.verdict}**: {cohorts}\n",
         *([f"{overlap}\n"] if overlap else []),
         markdown_table(HEADINGS, comparison_lines(effect)),
     ]
@@ -113,13 +113,13 @@ def balance_sentence(found: ArmComparison) -> str:
 
 
 def overlap_sentence(found: Comparison) -> str:
-    """Say how many calls are on both sides and what that means; empty where none is."""
+    """Say how many calls are in both cohorts and what that means; empty where none is."""
     if not found.overlap:
         return ""
     calls = "1 call is" if found.overlap == 1 else f"{found.overlap:,} calls are"
     return (
-        f"{calls} on both sides. The difference is smaller than it would be between separate sides;"
-        " intervals and verdicts, which take the sides for separate, cannot be relied on."
+        f"{calls} in both cohorts. The difference is smaller than it would be between separate"
+        " cohorts; intervals and verdicts, which take them for separate, cannot be relied on."
     )
 
 

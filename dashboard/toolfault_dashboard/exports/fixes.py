@@ -64,7 +64,7 @@ def fixes_markdown(found: FixList, first: Mapping[tuple[str, str], CalledFirst])
     )
     parts = [f"# Fix next\n\n{' '.join(filter(None, told))}\n"]
     for number, row in enumerate(found.rows, 1):
-        message = row.detail if row.remedy == "reword" else row.told
+        message = row.detail if row.remedy == "reword" else row.message
         parts += [
             f"## {number}. {markdown_text(row.title)}\n",
             f"{_saved(row)}{_also(row)}\n",

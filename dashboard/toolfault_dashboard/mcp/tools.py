@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 
 from toolfault_collector.clock import format_time
 from toolfault_dashboard import queries
-from toolfault_dashboard.analysis.comparisons.effect import MetricEffect, Side
+from toolfault_dashboard.analysis.comparisons.effect import CohortSummary, MetricEffect
 from toolfault_dashboard.analysis.fixes.patches import PatchKind, patches
 from toolfault_dashboard.analysis.fixes.remedies import REMEDIES
 from toolfault_dashboard.analysis.rates import Rate
@@ -80,10 +80,10 @@ class _Chain(BaseModel):
 
 
 class _Compare(_Arguments):
-    before: str = Field("", description="Filter of one side, within query.", max_length=8_192)
-    after: str = Field("", description="Filter of the other side.", max_length=8_192)
+    before: str = Field("", description="Filter of one cohort, within query.", max_length=8_192)
+    after: str = Field("", description="Filter of the other cohort.", max_length=8_192)
     change: str = Field(
-        "", description="Instead of two sides: `change` of a row of changes.", max_length=600
+        "", description="Instead of two cohorts: `change` of a row of changes.", max_length=600
     )
 
 
@@ -400,15 +400,18 @@ def _issues(issues: Sequence[Any]) -> list[dict[str, Any]] | None:
 
 def _compare(conn: Connection, scope: Scope, given: _Compare) -> Answer:
     if bool(given.change) == bool(given.before or given.after):
-        raise Refused("Give two sides, before and after, or one change.")
+        raise Refused("Give two cohorts, before and after, or one change.")
     if given.change:
         change = queries.change(conn, scope, given.change)
         if change is None:
             raise Refused("There is no such change in this project; changes lists them.")
         found = queries.change_comparison(conn, scope, change)
     else:
-        sides = queries.side(scope, given.before), queries.side(scope, given.after)
-        found = queries.comparison(conn, *sides)
+        cohorts = (
+            queries.cohort_scope(scope, given.before),
+            queries.cohort_scope(scope, given.after),
+        )
+        found = queries.comparison(conn, *cohorts)
     return _comparison(found)
 
 
@@ -421,8 +424,8 @@ def _comparison(found: Comparison) -> Answer:
     effect = found.effect
     head: dict[str, Any] = {
         "verdict": effect.verdict,
-        "before": _side(effect.before),
-        "after": _side(effect.after),
+        "before": _cohort(effect.before),
+        "after": _cohort(effect.after),
         "metrics": [_metric(each) for each in effect.metrics],
     }
     if found.control is not None:
@@ -442,7 +445,7 @@ def _comparison(found: Comparison) -> Answer:
     return Answer(head, rows, "failures_by_code")
 
 
-def _side(each: Side) -> dict[str, Any]:
+def _cohort(each: CohortSummary) -> dict[str, Any]:
     return {
         "conversations": each.conversations,
         "calls": each.calls,

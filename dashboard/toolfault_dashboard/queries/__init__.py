@@ -39,10 +39,10 @@ from toolfault_dashboard.queries.comparisons.effects import (
     change_comparison,
     change_control,
     change_effect,
+    cohort_scope,
+    cohorts_of_change,
     comparison,
     effect,
-    side,
-    sides_of_change,
     touched_by,
 )
 from toolfault_dashboard.queries.comparisons.experiments import (
@@ -51,7 +51,7 @@ from toolfault_dashboard.queries.comparisons.experiments import (
     experiments,
 )
 from toolfault_dashboard.queries.comparisons.trials import TrialLook, TrialLooks
-from toolfault_dashboard.queries.counting.weighing import sampling
+from toolfault_dashboard.queries.counting.sampling_weights import sampling
 from toolfault_dashboard.queries.failures.facets import FACET_KEYS, facets, values_of
 from toolfault_dashboard.queries.failures.failures import (
     count_failures,
@@ -147,6 +147,8 @@ __all__ = [
     "change_control",
     "change_effect",
     "changes",
+    "cohort_scope",
+    "cohorts_of_change",
     "comparison",
     "conversation_detail",
     "conversation_rungs",
@@ -181,8 +183,6 @@ __all__ = [
     "repeated_executions",
     "round_trips",
     "sampling",
-    "side",
-    "sides_of_change",
     "silent_successes",
     "summary",
     "touched_by",

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Select, asc, desc, false, func, select, true,
 
 from toolfault_collector.storage.tables import call_counts, tool_call
 from toolfault_dashboard.queries.conditions import calls_of, counts_of
-from toolfault_dashboard.queries.counting.once import once
+from toolfault_dashboard.queries.counting.memoise import memoised
 from toolfault_dashboard.queries.projects import has_untimed
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.windows import between, window
@@ -44,7 +44,7 @@ def period_before(conn: Connection, scope: Scope) -> Period | None:
     return Period(between(scope, since - length, since), length)
 
 
-@once
+@memoised
 def ends_of_calls(conn: Connection, scope: Scope) -> tuple[int | None, int | None]:
     """Return when the first and the last call of *scope* ended, failed or not.
 

@@ -14,7 +14,7 @@ from toolfault_collector.storage.tables import (
     quarter_version,
     tool_call,
 )
-from toolfault_dashboard.queries.counting.once import once
+from toolfault_dashboard.queries.counting.memoise import memoised
 from toolfault_dashboard.queries.reading import sql_of
 from toolfault_dashboard.queries.rows import ProjectRow
 
@@ -68,7 +68,7 @@ def project_by_name(conn: Connection, name: str) -> ProjectRow | None:
     return next((row for row in projects(conn) if row.name == name), None)
 
 
-@once
+@memoised
 def _all(conn: Connection) -> Sequence[Row[Any]]:
     last = (
         select(func.max(tool_call.c.occurred_at))

@@ -1,13 +1,14 @@
-"""Sides of comparisons drawn at random: conversations that differ, and mixes that shift."""
+"""Cohorts of comparisons drawn at random: conversations that differ, and mixes that shift."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Sequence
 
-from toolfault_dashboard.analysis.comparisons.sides import Cell, SideData
+from toolfault_dashboard.analysis.comparisons.cells import Cell
+from toolfault_dashboard.analysis.comparisons.cohorts import Cohort
 
-__all__ = ["cell", "side"]
+__all__ = ["cell", "cohort"]
 
 
 def cell(
@@ -27,7 +28,7 @@ def cell(
     )
 
 
-def side(
+def cohort(
     rng: random.Random,
     conversations: int,
     rates: dict[str, float],
@@ -35,8 +36,8 @@ def side(
     mix: Sequence[float] = (1.0,),
     spread: float = 0.15,
     longest: int = 20,
-) -> SideData:
-    """A side: each conversation has a rate of its own around that of its tool.
+) -> Cohort:
+    """A cohort: each conversation has a rate of its own around that of its tool.
 
     Args:
         rng: Source of chance.
@@ -54,4 +55,4 @@ def side(
         own = min(1.0, max(0.0, rng.gauss(rates[tool], spread)))
         failures = sum(rng.random() < own for _ in range(calls))
         cells.append(cell(str(number), tool, calls=calls, failures=failures))
-    return SideData("x", "", tuple(cells))
+    return Cohort("x", "", tuple(cells))

@@ -12,10 +12,9 @@ from scipy.stats import norm, t
 from statsmodels.stats.proportion import proportion_confint
 
 from toolfault_dashboard.analysis.clusters import Moments, call_moments
-from toolfault_dashboard.analysis.comparisons.columns import columns_of
+from toolfault_dashboard.analysis.comparisons.cells import Cell, columns_of
 from toolfault_dashboard.analysis.comparisons.metrics import METRICS
-from toolfault_dashboard.analysis.comparisons.sides import Cell
-from toolfault_dashboard.analysis.weights import Amount, weighed_rate
+from toolfault_dashboard.analysis.weights import Amount, weighted_rate
 
 Talk = tuple[int, int]
 """Failures and calls of one conversation."""
@@ -52,11 +51,11 @@ def test_the_interval_is_that_of_the_variance_between_conversations() -> None:
     equivalent = fewer * (norm.ppf(0.975) / t.ppf(0.975, failing - 1)) ** 2
     low, high = proportion_confint(share * equivalent, equivalent, method="wilson")
 
-    found = weighed_rate(*amounts_of(talks), moments_of(talks))
+    found = weighted_rate(*amounts_of(talks), moments_of(talks))
     assert (found.low, found.high) == pytest.approx((low, high))
     assert (found.count, found.n, found.clusters) == (36, 120, 24)
     assert found.high is not None
-    independent = weighed_rate(*amounts_of(talks))
+    independent = weighted_rate(*amounts_of(talks))
     assert independent.clusters is None
     assert independent.high is not None
     assert found.high > independent.high
@@ -77,7 +76,7 @@ def test_a_conversation_is_one_trial_at_least(talks: list[Talk]) -> None:
     trials = calls * calls / sum(n * n for _, n in talks)
     low, high = proportion_confint(share * trials, trials, method="wilson")
 
-    found = weighed_rate(*amounts_of(talks), moments_of(talks))
+    found = weighted_rate(*amounts_of(talks), moments_of(talks))
     assert (found.low, found.high) == pytest.approx((low, high))
 
 
@@ -85,8 +84,8 @@ def test_one_call_for_each_conversation_is_no_cluster() -> None:
     """The interval is then that of independent calls."""
     talks = [(1, 1)] * 30 + [(0, 1)] * 70
     found, plain = (
-        weighed_rate(*amounts_of(talks), moments_of(talks)),
-        weighed_rate(*amounts_of(talks)),
+        weighted_rate(*amounts_of(talks), moments_of(talks)),
+        weighted_rate(*amounts_of(talks)),
     )
     assert found.low == pytest.approx(plain.low, rel=0.03)
     assert found.high == pytest.approx(plain.high, rel=0.03)
@@ -95,15 +94,15 @@ def test_one_call_for_each_conversation_is_no_cluster() -> None:
 def test_one_conversation_says_nothing_of_how_alike_its_calls_are() -> None:
     """Its calls then count as independent, and the rate says that it has no conversations."""
     talks = [(0, 5)]
-    assert weighed_rate(*amounts_of(talks), moments_of(talks)).clusters is None
+    assert weighted_rate(*amounts_of(talks), moments_of(talks)).clusters is None
 
 
 def test_successes_have_the_interval_of_failures_turned_round() -> None:
     """What is not counted varies as what is."""
     talks = [(0, 4), (3, 4), (0, 6), (5, 5), (1, 9), (0, 2)]
     failures, calls = amounts_of(talks)
-    found = weighed_rate(failures, calls, moments_of(talks))
-    others = weighed_rate(calls - failures, calls, moments_of(talks).complement())
+    found = weighted_rate(failures, calls, moments_of(talks))
+    others = weighted_rate(calls - failures, calls, moments_of(talks).complement())
     assert others.low == pytest.approx(1 - (found.high or 0))
     assert others.high == pytest.approx(1 - (found.low or 0))
 
@@ -154,6 +153,6 @@ def test_ninety_five_percent_are_about_ninety_five(calls: int, likeness: float) 
                 more = 1 / likeness - 1
                 own = rng.betavariate(share * more, (1 - share) * more)
             talks.append((sum(rng.random() < own for _ in range(calls)), calls))
-        found = weighed_rate(*amounts_of(talks), moments_of(talks))
+        found = weighted_rate(*amounts_of(talks), moments_of(talks))
         covered += (found.low or 0) <= share <= (found.high or 1)
     assert abs(covered / runs - 0.95) < 3 * sqrt(0.95 * 0.05 / runs)

@@ -7,18 +7,18 @@ import random
 import pytest
 from tests.dashboard.analysis.sampled import cell
 
+from toolfault_dashboard.analysis.comparisons.cohorts import Cohort, Folded
 from toolfault_dashboard.analysis.comparisons.earlier import adjusted
 from toolfault_dashboard.analysis.comparisons.estimates import crude
 from toolfault_dashboard.analysis.comparisons.experiments import arm_effects
 from toolfault_dashboard.analysis.comparisons.metrics import METRICS
-from toolfault_dashboard.analysis.comparisons.sides import Folded, SideData
 
 RATE = METRICS[0]
 
 
 def _arms(
     rng: random.Random, conversations: int, *, effect: float = 0.0, lasting: bool = True
-) -> tuple[SideData, SideData, dict[str, tuple[int, int]]]:
+) -> tuple[Cohort, Cohort, dict[str, tuple[int, int]]]:
     """Two arms of conversations that differ, with what each did before.
 
     Args:
@@ -27,7 +27,7 @@ def _arms(
         effect: Added to every failure rate of the treatment.
         lasting: Whether a conversation has the same rate before the trial and in it.
     """
-    sides: list[list[tuple[str, int, int]]] = [[], []]
+    cohorts: list[list[tuple[str, int, int]]] = [[], []]
     earlier: dict[str, tuple[int, int]] = {}
     for number in range(2 * conversations):
         arm = number % 2
@@ -37,10 +37,10 @@ def _arms(
         if number % 5:
             earlier[str(number)] = (sum(rng.random() < before for _ in range(past)), past)
         failures = sum(rng.random() < own + effect * arm for _ in range(calls))
-        sides[arm].append((str(number), calls, failures))
+        cohorts[arm].append((str(number), calls, failures))
     control, treatment = (
-        SideData(name, "", tuple(cell(key, calls=y, failures=x) for key, y, x in rows))
-        for name, rows in zip(("control", "treatment"), sides, strict=True)
+        Cohort(name, "", tuple(cell(key, calls=y, failures=x) for key, y, x in rows))
+        for name, rows in zip(("control", "treatment"), cohorts, strict=True)
     )
     return control, treatment, earlier
 
@@ -57,9 +57,9 @@ def test_it_is_a_regression_on_the_time_before() -> None:
         outcomes.append(int(rng.random() < own))
         arms.append(number % 2)
     cells = [cell(str(n), calls=1, failures=failed) for n, failed in enumerate(outcomes)]
-    sides = [SideData(str(arm), "", tuple(cells[arm::2])) for arm in (0, 1)]
+    cohorts = [Cohort(str(arm), "", tuple(cells[arm::2])) for arm in (0, 1)]
     earlier = {str(n): each for n, each in enumerate(past)}
-    found = adjusted(RATE, sides[0], sides[1], earlier)
+    found = adjusted(RATE, cohorts[0], cohorts[1], earlier)
     assert found is not None
     assert found.conversations == 300
     usual = sum(x for x, _ in past) / sum(y for _, y in past)
@@ -78,7 +78,7 @@ def test_it_is_a_regression_on_the_time_before() -> None:
 def test_a_lasting_habit_makes_the_interval_narrower() -> None:
     """Where conversations stay as they were much of the variance goes; else next to none does."""
     rng = random.Random(5)
-    effects = arm_effects(*(sides := _arms(rng, 200))[:2], earlier=sides[2])
+    effects = arm_effects(*(cohorts := _arms(rng, 200))[:2], earlier=cohorts[2])
     first = effects[0].adjusted
     assert first is not None
     assert effects[0].always is not None
@@ -100,7 +100,7 @@ def test_conversations_that_are_only_counted_stay_in() -> None:
     quiet = [c for c in control.cells if not c.failures]
     for each in quiet:
         earlier.pop(each.conversation, None)
-    folded = SideData(
+    folded = Cohort(
         "control",
         "",
         tuple(c for c in control.cells if c.failures),
@@ -110,7 +110,7 @@ def test_conversations_that_are_only_counted_stay_in() -> None:
             float(sum(c.calls**2 for c in quiet)),
         ),
     )
-    whole, less = (adjusted(RATE, side, treatment, earlier) for side in (control, folded))
+    whole, less = (adjusted(RATE, cohort, treatment, earlier) for cohort in (control, folded))
     assert whole is not None
     assert less is not None
     assert less.control.value == pytest.approx(whole.control.value, rel=1e-9)

@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats import proportion
-from tests.dashboard.analysis.sampled import cell, side
+from tests.dashboard.analysis.sampled import cell, cohort
 
+from toolfault_dashboard.analysis.comparisons.cohorts import Cohort, Folded
 from toolfault_dashboard.analysis.comparisons.differences import (
     difference_of_means,
     difference_of_rates,
@@ -22,14 +23,13 @@ from toolfault_dashboard.analysis.comparisons.differences import (
 from toolfault_dashboard.analysis.comparisons.effect import compare
 from toolfault_dashboard.analysis.comparisons.estimates import Estimate, crude, shared_weights
 from toolfault_dashboard.analysis.comparisons.metrics import METRICS
-from toolfault_dashboard.analysis.comparisons.sides import Folded, SideData
 
 RATE = METRICS[0]
 
 
-def _of(pairs: list[tuple[int, int]]) -> SideData:
+def _of(pairs: list[tuple[int, int]]) -> Cohort:
     cells = [cell(str(n), calls=y, failures=x) for n, (x, y) in enumerate(pairs)]
-    return SideData("x", "", tuple(cells))
+    return Cohort("x", "", tuple(cells))
 
 
 def test_variance_is_that_of_a_clustered_regression() -> None:
@@ -50,11 +50,9 @@ def test_variance_is_that_of_a_clustered_regression() -> None:
 
 
 def test_strata_weigh_as_mantel_and_haenszel_say() -> None:
-    """A stratum weighs n1 n0 / (n1 + n0): the smaller of its sides decides."""
+    """A stratum weighs n1 n0 / (n1 + n0): the smaller of its cohorts decides."""
     before, after = (
-        SideData(
-            "x", "", (cell("a", "t", calls=t, failures=1), cell("b", "u", calls=u, failures=1))
-        )
+        Cohort("x", "", (cell("a", "t", calls=t, failures=1), cell("b", "u", calls=u, failures=1)))
         for t, u in ((10, 20), (30, 20))
     )
     found = shared_weights(RATE, before, after)
@@ -69,17 +67,17 @@ def test_a_conversation_with_several_tools_is_one_cluster() -> None:
         for n, (failures, calls) in enumerate(pairs)
         for tool in ("t", "u")
     ]
-    split = crude(RATE, SideData("x", "", tuple(cells)))
+    split = crude(RATE, Cohort("x", "", tuple(cells)))
     assert split.variance == pytest.approx(crude(RATE, _of(pairs)).variance, rel=1e-12)
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(4, 9)), min_size=3, max_size=30))
 @settings(max_examples=25, deadline=None)
 def test_folding_successes_away_changes_no_figure(pairs: list[tuple[int, int]]) -> None:
-    """A side whose quiet conversations are only counted has the same rate and variance."""
+    """A cohort whose quiet conversations are only counted has the same rate and variance."""
     whole = _of(pairs)
     quiet = [c for c in whole.cells if not c.failures]
-    folded = SideData(
+    folded = Cohort(
         "x",
         "",
         tuple(c for c in whole.cells if c.failures),
@@ -124,7 +122,7 @@ def test_round_trips_per_failure_is_a_difference_of_means() -> None:
             cell(str(n), calls=1 + each, failures=1, round_trips=each)
             for n, each in enumerate(trips)
         ]
-        return crude(metric, SideData("x", "", tuple(cells)))
+        return crude(metric, Cohort("x", "", tuple(cells)))
 
     found = difference_of_means(estimate(left), estimate(right))
     assert found is not None
@@ -142,19 +140,19 @@ def test_no_change_is_rarely_called_one(
     wrong = naive = mixed = 0
     for _ in range(rounds):
         share = rng.uniform(0.2, 0.8)
-        sides = [
-            side(rng, 90, {"easy": 0.1, "hard": 0.4}, mix=(share, 1 - share), spread=0.15),
-            side(rng, 90, {"easy": 0.1, "hard": 0.4}, mix=(0.5, 0.5), spread=0.15),
+        cohorts = [
+            cohort(rng, 90, {"easy": 0.1, "hard": 0.4}, mix=(share, 1 - share), spread=0.15),
+            cohort(rng, 90, {"easy": 0.1, "hard": 0.4}, mix=(0.5, 0.5), spread=0.15),
         ]
-        found = compare(*sides)
+        found = compare(*cohorts)
         wrong += found.verdict in {"improved", "worse"}
         p, q = found.metrics[0].before, found.metrics[0].after
         assert p is not None
         assert q is not None
-        calls = [each.calls.rows for each in sides]
+        calls = [each.calls.rows for each in cohorts]
         spread = math.sqrt(p * (1 - p) / calls[0] + q * (1 - q) / calls[1])
         naive += abs(p - q) > 1.96 * spread
-        crude_only = difference_of_rates(crude(RATE, sides[0]), crude(RATE, sides[1]))
+        crude_only = difference_of_rates(crude(RATE, cohorts[0]), crude(RATE, cohorts[1]))
         assert crude_only is not None
         mixed += not crude_only.low <= 0 <= crude_only.high
     for name, number in (("false", wrong), ("at_own_mix", mixed), ("naive", naive)):
@@ -172,14 +170,14 @@ def test_a_real_effect_is_found_with_the_power_said(
     rng = random.Random(13)
     sizes = []
     for _ in range(20):
-        pair = side(rng, 150, {"t": 0.4}), side(rng, 150, {"t": 0.3})
+        pair = cohort(rng, 150, {"t": 0.4}), cohort(rng, 150, {"t": 0.3})
         smallest = compare(*pair).metrics[0].smallest_detectable
         assert smallest is not None
         sizes.append(smallest)
     size, found = float(np.mean(sizes)), 0
     for _ in range(rounds):
-        before = side(rng, 150, {"t": 0.35 + size / 2})
-        after = side(rng, 150, {"t": 0.35 - size / 2})
+        before = cohort(rng, 150, {"t": 0.35 + size / 2})
+        after = cohort(rng, 150, {"t": 0.35 - size / 2})
         high = compare(before, after).metrics[0].high
         found += high is not None and high < 0
     record_property("found", found / rounds)
@@ -189,7 +187,7 @@ def test_a_real_effect_is_found_with_the_power_said(
 def test_a_side_without_a_failure_still_has_an_interval() -> None:
     """No failure after the change is no proof of none: the interval does not shrink to a point."""
     rng = random.Random(17)
-    before = side(rng, 60, {"t": 0.2}, spread=0.1)
+    before = cohort(rng, 60, {"t": 0.2}, spread=0.1)
     metric = compare(before, _of([(0, 5)] * 60)).metrics[0]
     assert metric.after == 0.0
     assert metric.verdict == "improved"
@@ -200,16 +198,16 @@ def test_a_side_without_a_failure_still_has_an_interval() -> None:
 
 
 def test_few_conversations_get_no_verdict() -> None:
-    """Below 20 conversations on a side nothing is said, however large the difference."""
+    """Below 20 conversations in a cohort nothing is said, however large the difference."""
     rng = random.Random(19)
-    before, after = side(rng, 200, {"t": 0.9}, spread=0), side(rng, 19, {"t": 0.1}, spread=0)
+    before, after = cohort(rng, 200, {"t": 0.9}, spread=0), cohort(rng, 19, {"t": 0.1}, spread=0)
     assert compare(before, after).verdict == "not enough data"
 
 
 def test_sides_with_no_tool_in_common_are_not_compared() -> None:
-    """What has no counterpart on the other side says nothing about a change."""
+    """What has no counterpart in the other cohort says nothing about a change."""
     rng = random.Random(29)
-    found = compare(side(rng, 50, {"a": 0.5}), side(rng, 50, {"b": 0.1}))
+    found = compare(cohort(rng, 50, {"a": 0.5}), cohort(rng, 50, {"b": 0.1}))
     assert found.verdict == "not enough data"
     assert found.comparable == 0.0
     assert found.metrics[0].before is not None
@@ -233,5 +231,5 @@ def test_the_rounding_of_a_share_moves_no_interval(share: float) -> None:
 def test_strata_are_added_in_one_order() -> None:
     """The order does not depend on the process, or the last digits of a comparison would."""
     names = [f"tool {number}" for number in range(40)]
-    made = SideData("x", "", tuple(cell(name, name, calls=3, failures=1) for name in names))
+    made = Cohort("x", "", tuple(cell(name, name, calls=3, failures=1) for name in names))
     assert list(shared_weights(RATE, made, made)) == sorted((name, "m", "a") for name in names)

@@ -7,13 +7,13 @@ import random
 from collections.abc import Callable
 
 import pytest
-from tests.dashboard.analysis.sampled import side
+from tests.dashboard.analysis.sampled import cohort
 
 from toolfault_dashboard.analysis.comparisons.balance import balance
+from toolfault_dashboard.analysis.comparisons.cohorts import Cohort
 from toolfault_dashboard.analysis.comparisons.estimates import Estimate
 from toolfault_dashboard.analysis.comparisons.experiments import always_valid, arm_effects
 from toolfault_dashboard.analysis.comparisons.sequences import stretch
-from toolfault_dashboard.analysis.comparisons.sides import SideData
 
 
 class _Growing:
@@ -89,8 +89,8 @@ def test_always_valid_is_wider_and_grows_with_confidence() -> None:
 def test_arms_are_compared_as_they_are() -> None:
     """Every metric has both intervals, the always-valid one around the same difference, wider."""
     rng = random.Random(3)
-    control, treatment = side(rng, 200, {"t": 0.5}), side(rng, 200, {"t": 0.2})
-    effects = arm_effects(control, SideData("new", "", treatment.cells))
+    control, treatment = cohort(rng, 200, {"t": 0.5}), cohort(rng, 200, {"t": 0.2})
+    effects = arm_effects(control, Cohort("new", "", treatment.cells))
     assert [effect.metric for effect in effects][:2] == ["failure_rate", "first_try_success"]
     assert effects[0].verdict == effects[0].fixed_verdict == "improved"
     for effect in effects[:2]:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from toolfault_dashboard.analysis.comparisons.cells import Cell
+from toolfault_dashboard.analysis.comparisons.cohorts import Cohort, Folded
 from toolfault_dashboard.analysis.comparisons.effect import compare
-from toolfault_dashboard.analysis.comparisons.sides import Cell, Folded, SideData
 
 TOOLS = 8
 
 
-def _drawn(noise: np.random.Generator, rates: np.ndarray) -> tuple[SideData, SideData]:
-    """A side as senders tell of it, and the same with every conversation known."""
+def _drawn(noise: np.random.Generator, rates: np.ndarray) -> tuple[Cohort, Cohort]:
+    """A cohort as senders tell of it, and the same with every conversation known."""
     told: list[Cell] = []
     every: list[Cell] = []
     calls = np.zeros(TOOLS)
@@ -39,7 +40,7 @@ def _drawn(noise: np.random.Generator, rates: np.ndarray) -> tuple[SideData, Sid
         squared,
         {f"t{tool}": (int(many[tool]), float(squares[tool])) for tool in range(TOOLS)},
     )
-    return SideData("", "", told, counted), SideData("", "", every)
+    return Cohort("", "", told, counted), Cohort("", "", every)
 
 
 def test_what_is_only_counted_costs_an_interval_nothing() -> None:
@@ -64,14 +65,14 @@ def test_without_squares_by_tool_an_interval_is_no_narrower_than_the_truth() -> 
     """A sender that counted no squares by tool has every call where it weighs most."""
     noise = np.random.default_rng(4)
     rates = np.linspace(0.02, 0.1, TOOLS)
-    sides = [_drawn(noise, rates)[0] for _ in range(2)]
-    known = compare(*sides).metrics[0]
+    cohorts = [_drawn(noise, rates)[0] for _ in range(2)]
+    known = compare(*cohorts).metrics[0]
     bare = compare(
         *(
-            SideData("", "", side.cells, Folded(
-                side.folded.calls, side.folded.conversations, side.folded.calls_squared
+            Cohort("", "", cohort.cells, Folded(
+                cohort.folded.calls, cohort.folded.conversations, cohort.folded.calls_squared
             ))
-            for side in sides
+            for cohort in cohorts
         )
     ).metrics[0]  # fmt: skip
     assert known.low is not None

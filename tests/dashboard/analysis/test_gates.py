@@ -7,14 +7,14 @@ import random
 import numpy as np
 import pytest
 from benchmarks.comparisons.false_verdicts import measured
-from tests.dashboard.analysis.sampled import cell, side
+from tests.dashboard.analysis.sampled import cell, cohort
 
 from toolfault_dashboard.analysis.comparisons.by_code import compare_by_code
+from toolfault_dashboard.analysis.comparisons.cohorts import Cohort
 from toolfault_dashboard.analysis.comparisons.effect import compare
 from toolfault_dashboard.analysis.comparisons.family import adjusted
 from toolfault_dashboard.analysis.comparisons.gates import GateError, parse_gate
 from toolfault_dashboard.analysis.comparisons.metrics import METRICS
-from toolfault_dashboard.analysis.comparisons.sides import SideData
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ from toolfault_dashboard.analysis.comparisons.sides import SideData
 def test_gates_shut_when_they_say(text: str, shut: bool) -> None:
     """A gate is shut exactly when what it states holds."""
     rng = random.Random(1)
-    before, after = side(rng, 200, {"t": 0.2}), side(rng, 200, {"t": 0.5})
+    before, after = cohort(rng, 200, {"t": 0.2}), cohort(rng, 200, {"t": 0.5})
     failures = tuple(
         {"boom": {cell.conversation: cell.failures for cell in each.cells if cell.failures}}
         for each in (before, after)
@@ -48,13 +48,13 @@ def test_gates_shut_when_they_say(text: str, shut: bool) -> None:
 def test_mending_the_easy_failures_shuts_no_gate() -> None:
     """When failures that cost one round trip vanish and dear ones stay, nothing got worse."""
 
-    def made(easy: int) -> SideData:
+    def made(easy: int) -> Cohort:
         # Every conversation: two operations; the easy ones fail once, every third is dear.
         cells = []
         for number in range(150):
             failed = 1 if number < easy else 4 if number % 3 == 0 else 0
             cells.append(cell(str(number), calls=2 + failed, failures=failed, round_trips=failed))
-        return SideData("x", "", tuple(cells))
+        return Cohort("x", "", tuple(cells))
 
     before, after = made(100), made(5)
     found = {each.metric: each for each in compare(before, after).metrics}
@@ -76,7 +76,7 @@ def test_false_discoveries_among_codes_are_few() -> None:
     rng = random.Random(4)
     wrong = alone = 0
     for _ in range(20):
-        before, after = side(rng, 150, {"t": 0.3}), side(rng, 150, {"t": 0.3})
+        before, after = cohort(rng, 150, {"t": 0.3}), cohort(rng, 150, {"t": 0.3})
         failures = []
         for each in (before, after):
             codes: dict[str, dict[str, int]] = {}
@@ -113,18 +113,18 @@ def test_one_correction_covers_all_questions(
 
 def test_four_failures_against_none_are_not_enough_data() -> None:
     """With 4 of 10 conversations failing before and none of 10 after, no code gets a verdict."""
-    before = SideData("x", "", [cell(str(n), calls=8, failures=int(n < 4)) for n in range(10)])
-    after = SideData("x", "", [cell(str(n), calls=8, failures=0) for n in range(10)])
+    before = Cohort("x", "", [cell(str(n), calls=8, failures=int(n < 4)) for n in range(10)])
+    after = Cohort("x", "", [cell(str(n), calls=8, failures=0) for n in range(10)])
     _, (row,) = compare_by_code(before, after, ({"boom": {str(n): 1 for n in range(4)}}, {}))
     assert (row.verdict, row.adjusted_p) == ("not enough data", None)
 
 
 def test_a_code_needs_five_expected_failing_conversations_on_the_smaller_side() -> None:
     """Of 440 conversations 50 fail: 4.5 of 40 are expected. Of 60 it is 5.5, and judged."""
-    after = SideData("x", "", [cell(str(n), calls=8, failures=0) for n in range(40)])
+    after = Cohort("x", "", [cell(str(n), calls=8, failures=0) for n in range(40)])
     verdicts = []
     for failing in (50, 60):
-        before = SideData(
+        before = Cohort(
             "x", "", [cell(str(n), calls=8, failures=4 * (n < failing)) for n in range(400)]
         )
         failures = {"boom": {str(n): 4 for n in range(failing)}}

@@ -62,7 +62,7 @@ def _outlines(found: Iterable[Opportunity]) -> dict[FixKey, Outline]:
     for each in WHOLE:
         said.setdefault(each.key, set()).add(each.said)
     return {
-        key: outline([each])._replace(told=said[key].pop() if len(said[key]) == 1 else None)
+        key: outline([each])._replace(message=said[key].pop() if len(said[key]) == 1 else None)
         for key, each in tallies(found).items()
     }
 

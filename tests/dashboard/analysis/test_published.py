@@ -36,10 +36,10 @@ def test_differences_of_newcombe(
 ) -> None:
     """R. G. Newcombe, Statist. Med. 17 (1998) 873-890, table II, method 10."""
 
-    def side(count: int, n: int) -> Estimate:
+    def cohort(count: int, n: int) -> Estimate:
         share = count / n
         return Estimate(share, share * (1 - share) / n, clusters=n, n=n)
 
-    found = difference_of_rates(side(*other), side(*one))
+    found = difference_of_rates(cohort(*other), cohort(*one))
     assert found is not None
     assert (found.low, found.high) == pytest.approx((low, high), abs=5e-5)

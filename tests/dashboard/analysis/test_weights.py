@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.dashboard.analysis.sampled import side
+from tests.dashboard.analysis.sampled import cohort
 
+from toolfault_dashboard.analysis.comparisons.cells import Cell
+from toolfault_dashboard.analysis.comparisons.cohorts import Cohort
 from toolfault_dashboard.analysis.comparisons.effect import compare
-from toolfault_dashboard.analysis.comparisons.sides import Cell, SideData
 from toolfault_dashboard.analysis.rates import rate, wilson_share
-from toolfault_dashboard.analysis.weights import Amount, equivalent, weighed_rate
+from toolfault_dashboard.analysis.weights import Amount, equivalent, weighted_rate
 
 
 def _sample(rows: int, sampled_at: float) -> Amount:
@@ -24,7 +25,7 @@ def _sample(rows: int, sampled_at: float) -> Amount:
 @given(st.integers(0, 50), st.integers(0, 60))
 def test_without_sampling_it_is_the_plain_rate(count: int, n: int) -> None:
     """Weights of 1 change no figure, not in its last digit."""
-    assert weighed_rate(Amount(count, count, count), Amount(n, n, n)) == rate(count, n)
+    assert weighted_rate(Amount(count, count, count), Amount(n, n, n)) == rate(count, n)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +41,7 @@ def test_the_examples_of_the_documentation(
 ) -> None:
     """Value, equivalent n and Kish's n are those that statistics.md names; n shown is of rows."""
     calls = failures + successes
-    found = weighed_rate(failures, calls)
+    found = weighted_rate(failures, calls)
     assert found.weighed
     assert found.value == pytest.approx(value)
     assert (found.count, found.n) == (failures.rows, calls.rows)
@@ -52,7 +53,7 @@ def test_the_examples_of_the_documentation(
 
 def test_no_failure_among_sampled_calls_proves_little() -> None:
     """Where all rows are of one kind, the interval is that of the rows, not of the estimate."""
-    found = weighed_rate(Amount(), _sample(50, 0.01))
+    found = weighted_rate(Amount(), _sample(50, 0.01))
     assert found.high == pytest.approx(rate(0, 50).high)
 
 
@@ -65,7 +66,7 @@ def test_the_interval_covers_and_kishs_does_not(failed: float, succeeded: float)
     held = naive = 0
     for few, many in zip(*kept, strict=True):
         part, rest = _sample(int(few), failed), _sample(int(many), succeeded)
-        found = weighed_rate(part, part + rest)
+        found = weighted_rate(part, part + rest)
         assert found.value is not None
         assert found.low is not None
         assert found.high is not None
@@ -78,8 +79,8 @@ def test_the_interval_covers_and_kishs_does_not(failed: float, succeeded: float)
         assert naive / rounds < 0.8
 
 
-def _thinned(rng: random.Random, whole: SideData, failed: float, succeeded: float) -> SideData:
-    """The side as a sender tells it that drops failures, and successes, of some conversations."""
+def _thinned(rng: random.Random, whole: Cohort, failed: float, succeeded: float) -> Cohort:
+    """The cohort as a sender tells it that drops failures, and successes, of some conversations."""
     views: tuple[list[Cell], list[Cell], list[Cell]] = ([], [], [])
     for cell in whole.cells:
         failures = cell.failures if rng.random() < failed else 0
@@ -92,23 +93,23 @@ def _thinned(rng: random.Random, whole: SideData, failed: float, succeeded: floa
             view.append(
                 Cell(cell.conversation, cell.stratum, own + others, own, chains, 0, 0, 0, 0)
             )
-    rows, weighed, squares = (SideData("x", "", tuple(cells)) for cells in views)
-    return SideData("x", "", weighed.cells, rows=rows, squares=squares)
+    rows, weighed, squares = (Cohort("x", "", tuple(cells)) for cells in views)
+    return Cohort("x", "", weighed.cells, rows=rows, squares=squares)
 
 
 @pytest.mark.parametrize("rounds", [60, pytest.param(2_000, marks=pytest.mark.long)])
 def test_no_change_between_sampled_sides_is_rarely_called_one(rounds: int) -> None:
-    """Of A/A sides sampled at different rates at most 6 % get a verdict; unweighed nearly all."""
+    """Of A/A cohorts sampled at different rates at most 6 % get a verdict; unweighed nearly all."""
     rng = random.Random(31)
     wrong = unweighed = 0
     tried = rounds // 5  # nearly all are called wrong: a part of them shows it
     for number in range(rounds):
-        left, right = (side(rng, 150, {"t": 0.3}) for _ in range(2))
-        sides = _thinned(rng, left, 0.5, 1.0), _thinned(rng, right, 1.0, 0.4)
-        wrong += compare(*sides).verdict in {"improved", "worse"}
+        left, right = (cohort(rng, 150, {"t": 0.3}) for _ in range(2))
+        cohorts = _thinned(rng, left, 0.5, 1.0), _thinned(rng, right, 1.0, 0.4)
+        wrong += compare(*cohorts).verdict in {"improved", "worse"}
         if number >= tried:
             continue
-        rows = [each.rows for each in sides]
+        rows = [each.rows for each in cohorts]
         assert rows[0] is not None
         assert rows[1] is not None
         unweighed += compare(rows[0], rows[1]).verdict == "worse"

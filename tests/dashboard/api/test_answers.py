@@ -79,7 +79,10 @@ ANSWERS: dict[str, tuple[str, Ask]] = {
     "compare": (
         "/compare?before=until:10d&after=since:10d&confidence=0.9",
         lambda c, s: queries.comparison(
-            c, queries.side(s, "until:10d"), queries.side(s, "since:10d"), confidence=0.9
+            c,
+            queries.cohort_scope(s, "until:10d"),
+            queries.cohort_scope(s, "since:10d"),
+            confidence=0.9,
         ),
     ),
     "list_experiments": (
@@ -196,10 +199,10 @@ def test_an_export_holds_the_rows_of_its_table(
 
 def test_the_export_of_a_comparison(api: TestClient, conn: Connection, scope: Scope) -> None:
     """The exported comparison has the metrics of the query."""
-    sides = ("tool:search", "-tool:search")
-    found = queries.comparison(conn, *map(scope.narrowed, sides)).effect.metrics
+    cohorts = ("tool:search", "-tool:search")
+    found = queries.comparison(conn, *map(scope.narrowed, cohorts)).effect.metrics
     rows = api.get(
-        "/exports/comparison.json", params={"before": sides[0], "after": sides[1]}
+        "/exports/comparison.json", params={"before": cohorts[0], "after": cohorts[1]}
     ).json()
     assert [
         (row["metric"], row["before"], row["after"], row["difference"], row["low"], row["high"])

@@ -140,9 +140,9 @@ def test_other_tables(reader: Reader, conn: Connection, seen: Scope) -> None:
 
 
 def test_comparisons(reader: Reader, conn: Connection, seen: Scope) -> None:
-    """Both ways of naming sides give what the server compares."""
-    sides = (queries.side(seen, text) for text in ("until:10d", "since:10d"))
-    expected = queries.comparison(conn, *sides)
+    """Both ways of naming cohorts give what the server compares."""
+    cohorts = (queries.cohort_scope(seen, text) for text in ("until:10d", "since:10d"))
+    expected = queries.comparison(conn, *cohorts)
     found = reader.compare("until:10d", "since:10d")
     assert found.verdict == expected.effect.verdict
     assert [row["difference"] for row in found] == pytest.approx(
@@ -151,12 +151,12 @@ def test_comparisons(reader: Reader, conn: Connection, seen: Scope) -> None:
     assert [row["code"] for row in found.codes] == [row.code for row in expected.codes]
     change = next(iter(reader.changes()))
     assert reader.compare(change=change["event_id"]).answer["effect"]["before"]["label"] == "before"
-    # One side alone is compared with everything.
+    # One cohort alone is compared with everything.
     everything = reader.compare("", "since:10d").answer["effect"]["before"]["calls"]
     assert everything == queries.summary(conn, seen).calls
-    with pytest.raises(ValueError, match="Name two sides"):
+    with pytest.raises(ValueError, match="Name two cohorts"):
         reader.compare()
-    with pytest.raises(ValueError, match="Name two sides"):
+    with pytest.raises(ValueError, match="Name two cohorts"):
         reader.compare("a", change="b")
 
 

@@ -64,7 +64,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) ->
 
 
 @pytest.mark.parametrize(
-    "sides",
+    "cohorts",
     [
         ["--change", "coerce"],
         ["--change", "last"],
@@ -74,10 +74,10 @@ def compared(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) ->
     ],
 )
 def test_every_way_of_naming_sides_gives_the_same_numbers(
-    compared: str, sides: list[str], capfd: pytest.CaptureFixture[str]
+    compared: str, cohorts: list[str], capfd: pytest.CaptureFixture[str]
 ) -> None:
     """A change, two releases and two queries of the same rows are the same comparison."""
-    assert run(["compare", *sides, "--format", "json", "--database-url", compared]) == 0
+    assert run(["compare", *cohorts, "--format", "json", "--database-url", compared]) == 0
     found = json.loads(capfd.readouterr().out)
     rate = found["effect"]["metrics"][0]
     assert (rate["before"], rate["after"], rate["verdict"]) == (0.5, 0.1, "improved")
@@ -86,9 +86,9 @@ def test_every_way_of_naming_sides_gives_the_same_numbers(
 
 
 def test_an_empty_side_is_everything(compared: str, capfd: pytest.CaptureFixture[str]) -> None:
-    """A side without conditions is all of the window, as on the page."""
-    sides = ["--before", "release:1", "--after", ""]
-    assert run(["compare", *sides, "--format", "json", "--database-url", compared]) == 0
+    """A cohort without conditions is all of the window, as on the page."""
+    cohorts = ["--before", "release:1", "--after", ""]
+    assert run(["compare", *cohorts, "--format", "json", "--database-url", compared]) == 0
     rate = json.loads(capfd.readouterr().out)["effect"]["metrics"][0]
     assert (rate["before"], rate["after"]) == (0.5, pytest.approx(0.3))
 

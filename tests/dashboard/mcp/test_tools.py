@@ -116,7 +116,7 @@ def test_who_may_not_see_what_the_model_saw_is_not_told(asked: tuple[Connection,
         ("kind", {"kind": "x"}, Refused, "Fix all of these: kind: "),
         ("kind", {"kind": "0" * 32}, Refused, "kinds lists them"),
         ("chain", {"chain": "x"}, Refused, "no chain of that id"),
-        ("compare", {}, Refused, "two sides"),
+        ("compare", {}, Refused, "two cohorts"),
         ("compare", {"change": "x"}, Refused, "no such change"),
         ("overview", {"window": 3}, Refused, "1 argument that it does not have. overview takes"),
         (

@@ -24,7 +24,7 @@ GATE = ["--fail-if", "failure_rate worse"]
         pytest.param(
             "", "variant:b=2 tool:search", "variant:b=3 tool:search", marks=pytest.mark.long
         ),
-        ("tool:search", "tool:http_request", "agent:*"),  # a side names a key of the common query
+        ("tool:search", "tool:http_request", "agent:*"),  # a cohort names a key of the common query
     ],
 )
 def test_page_command_and_api_compare_by_one_rule(
@@ -38,9 +38,9 @@ def test_page_command_and_api_compare_by_one_rule(
     """The same two queries give the same figures, however they are asked for."""
     with write_transaction(own_engine) as conn:
         key = create_key(conn, find_project(conn, "generated") or 0, "read")
-    sides = {"q": common, "before": before, "after": after}
+    cohorts = {"q": common, "before": before, "after": after}
     answer = own_browser.client.get(
-        "/api/v1/compare", params=sides, headers={"Authorization": f"Bearer {key}"}
+        "/api/v1/compare", params=cohorts, headers={"Authorization": f"Bearer {key}"}
     )
     api = answer.json()["effect"]["metrics"]
     url = own_engine.url.render_as_string(hide_password=False)
@@ -49,7 +49,7 @@ def test_page_command_and_api_compare_by_one_rule(
     assert run([*told, "--project", "generated", "--database-url", url]) == 0
     command = json.loads(capfd.readouterr().out)["effect"]["metrics"]
     answer = own_browser.get(
-        "/comparison.ndjson", params=sides | {"project": "generated", "window": "all"}
+        "/comparison.ndjson", params=cohorts | {"project": "generated", "window": "all"}
     )
     page = [json.loads(line) for line in answer.text.splitlines()]
 
@@ -64,17 +64,17 @@ def test_calls_on_both_sides_are_told_everywhere(
     """API, page, table, report and a gate name the same number of calls that both queries match."""
     with write_transaction(own_engine) as conn:
         key = create_key(conn, find_project(conn, "generated") or 0, "read")
-    sides = {"before": "tool:search", "after": ""}
+    cohorts = {"before": "tool:search", "after": ""}
     answer = own_browser.client.get(
-        "/api/v1/compare", params=sides, headers={"Authorization": f"Bearer {key}"}
+        "/api/v1/compare", params=cohorts, headers={"Authorization": f"Bearer {key}"}
     )
     overlap = answer.json()["overlap"]
     assert overlap == answer.json()["effect"]["before"]["calls"] > 1
-    told = f"{overlap:,} calls are on both sides."
+    told = f"{overlap:,} calls are in both cohorts."
     assert (
         told
         in own_browser.get(
-            "/compare", params=sides | {"project": "generated", "window": "all"}
+            "/compare", params=cohorts | {"project": "generated", "window": "all"}
         ).text
     )
     url = own_engine.url.render_as_string(hide_password=False)

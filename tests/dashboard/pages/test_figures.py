@@ -687,24 +687,24 @@ def test_fix_next(read: Reads, conn: Connection, scope: Scope):
             assert f"95%: {decimal(least, 1)} to {decimal(most, 1)}" in card.text
 
 
-Side = tuple[float | None, int]
+CohortSummary = tuple[float | None, int]
 
 
 def are_metrics(
     rows: Sequence[Row], headings: tuple[str, str],
-    found: Sequence[tuple[MetricName, Side, Side, str]],
+    found: Sequence[tuple[MetricName, CohortSummary, CohortSummary, str]],
 ) -> None:  # fmt: skip
-    """Metrics in their order: value and n of both sides, and the verdict."""
+    """Metrics in their order: value and n of both cohorts, and the verdict."""
     assert len(rows) == len(found) > 3
-    for row, (metric, *sides, verdict) in zip(rows, found, strict=True):
+    for row, (metric, *cohorts, verdict) in zip(rows, found, strict=True):
         share = metric in ("failure_rate", "first_try_success", "recovery_rate")
-        for heading, (value, n) in zip(headings, sides, strict=True):
+        for heading, (value, n) in zip(headings, cohorts, strict=True):
             said = percent(value) if share else decimal(value)
             assert row[heading].text.startswith(f"{said} n = {count(n)} "), metric
         assert row["Verdict"].text.startswith(verdict)
 
 
-def before_and_after(effect: Effect) -> list[tuple[MetricName, Side, Side, str]]:
+def before_and_after(effect: Effect) -> list[tuple[MetricName, CohortSummary, CohortSummary, str]]:
     """The metrics of a comparison."""
     return [
         (each.metric, (each.before, each.n_before), (each.after, each.n_after), each.verdict)
@@ -713,10 +713,10 @@ def before_and_after(effect: Effect) -> list[tuple[MetricName, Side, Side, str]]
 
 
 def test_a_comparison(read: Reads, conn: Connection, scope: Scope):
-    """Metrics and codes of both sides are those of the query."""
+    """Metrics and codes of both cohorts are those of the query."""
     page = read("/compare?before=until:10d&after=since:10d")
     found = queries.comparison(
-        conn, *(queries.side(scope, text) for text in ("until:10d", "since:10d"))
+        conn, *(queries.cohort_scope(scope, text) for text in ("until:10d", "since:10d"))
     )
     (table,) = page.section("Before and after").tables
     are_metrics(table.rows, ("Before", "After"), before_and_after(found.effect))
@@ -739,8 +739,8 @@ def test_a_change(browser: Browser):
     page = browser.page(f"{path}?project=generated").main
     with read_connection(browser.engine) as conn:
         changes = queries.all_changes(conn, scope)
-        sides = parse_qs(urlsplit(page.link("Compare")).query)
-        before, after = scope.narrowed(sides["before"][0]), scope.narrowed(sides["after"][0])
+        cohorts = parse_qs(urlsplit(page.link("Compare")).query)
+        before, after = scope.narrowed(cohorts["before"][0]), scope.narrowed(cohorts["after"][0])
         found = queries.comparison(conn, before, after)
     listed = browser.page("/changes?project=generated").main.table("Change")
     are(listed.rows, "Change", [each.label for each in changes])
@@ -787,9 +787,9 @@ def test_the_chart_of_a_change_shows_what_is_compared(browser: Browser):
         found = {(each.kind, each.agent): each for each in queries.all_changes(conn, scope)}
         assert any(kind == "release" and agent for kind, agent in found)
         for each in found.values():
-            sides = queries.sides_of_change(scope, each, window=14 * DAY_US)
-            of_all = replace(sides[1], query=sides[1].query.without("release", "model"))
-            expected = sum(queries.count_failures(conn, side) for side in (sides[0], of_all))
+            cohorts = queries.cohorts_of_change(scope, each, window=14 * DAY_US)
+            of_all = replace(cohorts[1], query=cohorts[1].query.without("release", "model"))
+            expected = sum(queries.count_failures(conn, cohort) for cohort in (cohorts[0], of_all))
             page = browser.page(f"/changes/{each.event_id}?project=generated").main
             if not expected:
                 assert not page.has("Failures around the change")

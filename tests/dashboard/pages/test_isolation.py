@@ -200,8 +200,8 @@ def test_a_key_names_its_project(administrator: Browser, keys: Keys):
     ]
     assert len(paths) > 10
     for path in paths:
-        sides = {"before": "until:10d", "after": "since:10d"}
-        other = administrator.get(path, params={"project": OTHER, **sides}, headers=headers)
+        cohorts = {"before": "until:10d", "after": "since:10d"}
+        other = administrator.get(path, params={"project": OTHER, **cohorts}, headers=headers)
         assert other.status_code == 404, path
     own = administrator.get("/api/v1/summary", params={"project": OWN}, headers=headers)
     assert own.status_code == 200

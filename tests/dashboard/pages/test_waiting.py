@@ -19,7 +19,7 @@ from tests.dashboard.reading import Page
 from toolfault_collector.storage.database.engine import write_transaction
 from toolfault_collector.storage.tables import quarter_version
 from toolfault_dashboard.pages.shared import waits
-from toolfault_dashboard.queries.counting import deadline, parts, patience
+from toolfault_dashboard.queries.counting import deadline, segments, time_budget
 
 pytestmark = pytest.mark.slow
 
@@ -53,12 +53,12 @@ def impatient(own_engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Iterator[B
     """A reader of a server that knows nothing yet, for whom every day takes too long."""
     with write_transaction(own_engine) as conn:  # as of a project with a hundred million calls
         conn.execute(update(quarter_version).values(version=quarter_version.c.version * 100_000))
-    monkeypatch.setattr(patience, "time", _Hurried())
+    monkeypatch.setattr(time_budget, "time", _Hurried())
     yield from open_browser(own_engine)
 
 
 def _forget(browser: Browser) -> None:
-    parts.keep_at_most(browser.engine, parts.MOST_ROWS)
+    segments.keep_at_most(browser.engine, segments.MOST_ROWS)
 
 
 def _opened(browser: Browser, path: str) -> Response:

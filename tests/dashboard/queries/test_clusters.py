@@ -32,9 +32,9 @@ from toolfault_collector.storage.tables import quarter_version
 from toolfault_dashboard import queries
 from toolfault_dashboard.analysis.clusters import Moments
 from toolfault_dashboard.analysis.fixes.fixes import add_up
+from toolfault_dashboard.queries.comparisons.cohorts import cohort_with_codes
 from toolfault_dashboard.queries.comparisons.detected import detected_changes
-from toolfault_dashboard.queries.comparisons.sides import side_with_codes
-from toolfault_dashboard.queries.counting.parts import cut, is_asked_at_once
+from toolfault_dashboard.queries.counting.segments import cut, is_asked_at_once
 from toolfault_dashboard.queries.figures.clusters import calls_of_conversations, chains_by_key
 from toolfault_dashboard.queries.figures.conversation_counts import count_conversations
 from toolfault_dashboard.queries.figures.trends import trends_by_tool
@@ -177,30 +177,30 @@ class _Fleet:
             started.dispose()
 
 
-def _sides_of_change(scope: Scope) -> tuple[Scope, Scope]:
+def _cohorts_of_change(scope: Scope) -> tuple[Scope, Scope]:
     """Return the day before and the day after a midnight."""
     at = (NOW // DAY_US - 2) * DAY_US
-    return queries.sides_of_change(
+    return queries.cohorts_of_change(
         replace(scope, query=Query()),
         ChangeRow("", at, "", None, "manual", "api"),
         window=DAY_US,
     )
 
 
-def _side(conn: Connection, scope: Scope) -> Any:
-    """Return a side of a comparison; its cells and failures come in no order."""
-    side, codes, _ = side_with_codes(conn, scope, "")
-    talks = side.columns.names.in_order
+def _cohort(conn: Connection, scope: Scope) -> Any:
+    """Return a cohort of a comparison; its cells and failures come in no order."""
+    cohort, codes, _ = cohort_with_codes(conn, scope, "")
+    talks = cohort.columns.names.in_order
     failures = zip(codes.code, codes.conversation, codes.failures, strict=True)
     return (
-        sorted(side.cells, key=lambda cell: (cell.conversation, cell.stratum)),
-        side.folded,
+        sorted(cohort.cells, key=lambda cell: (cell.conversation, cell.stratum)),
+        cohort.folded,
         sorted((codes.codes[code], talks[talk], float(n)) for code, talk, n in failures),
     )
 
 
 def _change(conn: Connection, scope: Scope) -> Any:
-    return [_side(conn, each) for each in _sides_of_change(scope)]
+    return [_cohort(conn, each) for each in _cohorts_of_change(scope)]
 
 
 _PAGES: Final[tuple[Callable[[Connection, Scope], Any], ...]] = (
@@ -216,7 +216,7 @@ _PAGES: Final[tuple[Callable[[Connection, Scope], Any], ...]] = (
     queries.fix_next,
     trends_by_tool,
     detected_changes,
-    _side,
+    _cohort,
     _change,
 )
 
@@ -307,7 +307,7 @@ def test_what_is_stored_is_what_the_rows_say(empty: Engine, seed: int) -> None:
 
 @_long_on_postgresql
 def test_a_comparison_reads_no_day_that_is_stored(empty: Engine) -> None:
-    """Sides that differ in time alone, also those of a change, are made of what is stored."""
+    """Cohorts that differ in time alone, also those of a change, are made of what is stored."""
     fleet, seen = _Fleet(empty, 1), list[str]()
     fleet.send(40)
     Storing(empty, days=3, tools=0).store(NOW, lambda: False)
@@ -320,7 +320,7 @@ def test_a_comparison_reads_no_day_that_is_stored(empty: Engine) -> None:
     scope = Scope(fleet.project, parse("since:2026-11-17 until:2026-11-20"), NOW)
     with read_connection(started) as conn, cut(conn, always=True):
         event.listen(started, "before_cursor_execute", note)
-        found = _side(conn, scope), _change(conn, scope)
+        found = _cohort(conn, scope), _change(conn, scope)
     started.dispose()
     assert all(cells for cells, *_ in (found[0], *found[1]))
     assert seen == []

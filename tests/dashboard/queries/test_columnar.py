@@ -21,7 +21,7 @@ from toolfault_collector.storage.database.engine import read_connection
 from toolfault_collector.storage.tables import call_counts, chain, tool_call
 from toolfault_dashboard.queries import Scope
 from toolfault_dashboard.queries.counting.deadline import TooSlow, deadline
-from toolfault_dashboard.queries.counting.parts import cut, is_asked_at_once
+from toolfault_dashboard.queries.counting.segments import cut, is_asked_at_once
 from toolfault_dashboard.queries.reading import reading
 from toolfault_dashboard.search import Query, parse
 from toolfault_dashboard.search.where import (

@@ -158,17 +158,17 @@ def test_fixes_lead_to_their_evidence(conn: Connection, asked: Scope, stored: Ta
 def test_sides_that_name_a_time_are_of_calls_that_have_one(
     conn: Connection, scope: Scope, stored: Tables
 ) -> None:
-    """Calls without a time are on no side that names one, and it is said how many failed."""
-    before, after = (queries.side(scope, text) for text in ("until:7d", "since:7d"))
+    """Calls without a time are in no cohort that names one, and it is said how many failed."""
+    before, after = (queries.cohort_scope(scope, text) for text in ("until:7d", "since:7d"))
     found = queries.comparison(conn, before, after).effect
     failures = stored.failures(scope.query, NOW)
     timed = [row for row in failures if row["time_source"] != "none"]
     assert found.before.failures + found.after.failures == len(timed)
     assert found.excluded_untimed == len(failures) - len(timed) > 0
-    some = queries.side(scope, "tool:http_request until:7d")
+    some = queries.cohort_scope(scope, "tool:http_request until:7d")
     again = queries.comparison(conn, some, after).effect
     assert again.excluded_untimed == found.excluded_untimed  # those of a tool are among all
-    without = queries.side(scope, "time:none since:30d")
+    without = queries.cohort_scope(scope, "time:none since:30d")
     found = queries.comparison(conn, before, without).effect
     assert found.after.failures == len(stored.failures(parse("time:none since:30d"), NOW)) > 0
 
@@ -179,13 +179,16 @@ def test_effect_of_a_change_is_that_of_its_rows(
     """Rates before and after are those of a recount on either side of the moment."""
     change = next(row for row in queries.changes(conn, scope) if row.tool == "http_request")
     found = queries.change_comparison(conn, scope, change)
-    sides = queries.sides_of_change(scope, change)
+    cohorts = queries.cohorts_of_change(scope, change)
     metric = found.effect.metrics[0]
-    for side, shown, rate in zip(
-        sides, (found.effect.before, found.effect.after), (metric.before, metric.after), strict=True
+    for cohort, shown, rate in zip(
+        cohorts,
+        (found.effect.before, found.effect.after),
+        (metric.before, metric.after),
+        strict=True,
     ):
-        failures = stored.failures(side.query, NOW)
-        calls = sum(row["calls"] for row in stored.denominators(side.query, NOW))
+        failures = stored.failures(cohort.query, NOW)
+        calls = sum(row["calls"] for row in stored.denominators(cohort.query, NOW))
         assert (shown.calls, shown.failures) == (calls, len(failures))
         assert rate == pytest.approx(len(failures) / calls)
         assert all(row["time_source"] != "none" for row in failures)
@@ -196,7 +199,7 @@ def test_effect_of_a_change_is_that_of_its_rows(
     ]
     assert found.effect.excluded_untimed == len(untimed)
     assert found.control is not None
-    before = stored.failures(sides[0].query, NOW)
+    before = stored.failures(cohorts[0].query, NOW)
     by_code = Counter(code for row in before for code in codes_of(row))
     assert {row.code: row.before.count for row in found.codes if row.before.count} == by_code
 
@@ -337,11 +340,11 @@ def test_variants_are_compared_as_arms(sqlite_engine: Engine) -> None:
         store_events(conn, project, _trial_events(), received_at=NOW, time_policy="import")
     scope = Scope(project, parse(""), NOW)
     with read_connection(sqlite_engine) as conn:
-        sides = scope.narrowed("variant:t=a"), scope.narrowed("variant:t=b")
-        found = queries.comparison(conn, *sides, labels=("t=a", "t=b"))
-        assert queries.comparison(conn, *sides, equal_mix=True).trial is None
-        other = queries.side(scope, "tool:search variant:t=b")
-        assert queries.comparison(conn, sides[0], other).trial is None
+        cohorts = scope.narrowed("variant:t=a"), scope.narrowed("variant:t=b")
+        found = queries.comparison(conn, *cohorts, labels=("t=a", "t=b"))
+        assert queries.comparison(conn, *cohorts, equal_mix=True).trial is None
+        other = queries.cohort_scope(scope, "tool:search variant:t=b")
+        assert queries.comparison(conn, cohorts[0], other).trial is None
         shown = queries.experiment(conn, scope, "t")
     assert shown is not None
     assert found.trial is not None

@@ -6,9 +6,9 @@ from itertools import permutations
 
 import numpy as np
 
-from toolfault_dashboard.analysis.comparisons.columns import COUNTS
-from toolfault_dashboard.queries.comparisons.side_data import named_tools
-from toolfault_dashboard.queries.comparisons.side_parts import ended_of, views_of
+from toolfault_dashboard.analysis.comparisons.cells import COUNTS
+from toolfault_dashboard.queries.comparisons.cohort_data import named_tools
+from toolfault_dashboard.queries.comparisons.cohort_segments import ended_of, views_of
 
 
 def test_a_named_tool_is_of_the_same_model_in_whatever_order_rows_come():

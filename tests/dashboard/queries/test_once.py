@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Engine
 from tests.engines import HISTORY_ON_POSTGRESQL_IS_LONG
 
 from toolfault_collector.storage.database.engine import read_connection
-from toolfault_dashboard.queries.counting.once import once
+from toolfault_dashboard.queries.counting.memoise import memoised
 
 
 class _Answer:
@@ -19,7 +19,7 @@ class _Answer:
 _LEFT: WeakSet[_Answer] = WeakSet()
 
 
-@once
+@memoised
 def _asked(_conn: Connection, _of: str) -> _Answer:
     found = _Answer()
     _LEFT.add(found)

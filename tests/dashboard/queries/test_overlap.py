@@ -1,4 +1,4 @@
-"""How many calls two sides of a comparison have in common."""
+"""How many calls two cohorts of a comparison have in common."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ MORE = (
     ("tool:search,http_request", "tool:search code:wrong_type", (90, 0)),
     ("tool:search", "-tool:search", None),
 )
-"""Two sides, and between how many days ago calls of one tool are on both; None where none is."""
+"""Two cohorts, and between how many days ago calls of one tool are on both; None where none is."""
 
 
 def _long(*pairs: tuple[object, ...]) -> list[pytest.ParameterSet]:
@@ -70,7 +70,7 @@ def test_the_overlap_is_the_calls_that_both_sides_match(
 def test_the_overlap_of_large_windows_is_the_same(
     large: Engine, before: str, after: str, window: tuple[int, int] | None
 ) -> None:
-    """It is added up over the days that both sides have."""
+    """It is added up over the days that both cohorts have."""
     _check(large, before, after, window)
 
 
@@ -78,8 +78,8 @@ def _check(engine: Engine, before: str, after: str, window: tuple[int, int] | No
     with read_connection(engine) as conn:
         project = find_project(conn, "generated")
         assert project is not None
-        sides = [Scope(project, parse(text), NOW) for text in (before, after)]
-        found = queries.comparison(conn, *sides).overlap
+        cohorts = [Scope(project, parse(text), NOW) for text in (before, after)]
+        found = queries.comparison(conn, *cohorts).overlap
         wanted = 0
         if window is not None:
             since, until = (NOW - days * DAY_US for days in window)

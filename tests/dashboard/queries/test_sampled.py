@@ -24,7 +24,7 @@ from toolfault_dashboard.analysis.prices import parse_prices
 from toolfault_dashboard.analysis.rates import Rate, wilson_share
 from toolfault_dashboard.exports.fixes import fixes_markdown
 from toolfault_dashboard.queries import Scope
-from toolfault_dashboard.queries.comparisons.sides import side_of
+from toolfault_dashboard.queries.comparisons.cohorts import cohort_of
 from toolfault_dashboard.search import Query, parse
 
 TEXTS = ("", "-tool:http_request since:14d", "code:wrong_type,not_found model:claude*")
@@ -301,15 +301,15 @@ def test_sides_of_a_comparison(conn: Connection, everything: Scope, stored: Tabl
     """Rates and their clustered variance are those of the weights, for calls that are stored."""
     # Of one conversation's environment nothing was only counted, so each call is in a row.
     query = parse("environment:test")
-    side = side_of(conn, replace(everything, query=query), "")
-    assert not side.folded.calls
+    cohort = cohort_of(conn, replace(everything, query=query), "")
+    assert not cohort.folded.calls
     calls, failures = stored.denominators(query, NOW), stored.failures(query, NOW)
     keyed = [
         [(row["session_id"] or row["event_id"], _weight(row)) for row in rows]
         for rows in (failures, calls)
     ]
     ratio, variance = _clustered(*keyed)
-    found = crude(METRICS[0], side)
+    found = crude(METRICS[0], cohort)
     assert found.value == pytest.approx(ratio)
     assert found.variance == pytest.approx(variance)
     assert found.counted == len(calls)
@@ -318,22 +318,22 @@ def test_sides_of_a_comparison(conn: Connection, everything: Scope, stored: Tabl
     keyed = [[(c["session_id"], _weight(c)) for c in rows] for rows in (recovered, chains)]
     ratio, variance = _clustered(*keyed)
     (metric,) = (each for each in METRICS if each.name == "recovery_rate")
-    found = crude(metric, side)
+    found = crude(metric, cohort)
     assert (found.value, found.variance) == pytest.approx((ratio, variance))
 
 
 def test_comparison(conn: Connection, everything: Scope, stored: Tables) -> None:
-    """Both sides and every code of a comparison are weighed; n is what is there."""
+    """Both cohorts and every code of a comparison are weighed; n is what is there."""
     scopes = [everything.narrowed(f"release:{name}") for name in ("1.3.0", "1.4.0")]
     found = queries.comparison(conn, *scopes)
     assert found.effect.sampled
-    for scope, side, name in zip(
+    for scope, cohort, name in zip(
         scopes, (found.effect.before, found.effect.after), ("before", "after"), strict=True
     ):
         calls, failures = stored.denominators(scope.query, NOW), stored.failures(scope.query, NOW)
-        _near(side.calls, _added(calls).weight)
-        _near(side.failures, _added(failures).weight)
-        _is_rate(side.failure_rate, _added(failures), _added(calls))
+        _near(cohort.calls, _added(calls).weight)
+        _near(cohort.failures, _added(failures).weight)
+        _is_rate(cohort.failure_rate, _added(failures), _added(calls))
         assert getattr(found.effect.metrics[0], f"n_{name}") == _added(calls).n
         for code in found.codes:
             _is_rate(getattr(code, name), _added(_of_code(failures, code.code)), _added(calls))

@@ -27,7 +27,7 @@ from toolfault_collector.storage.database.engine import (
 from toolfault_collector.storage.store import store_events
 from toolfault_dashboard import queries
 from toolfault_dashboard.queries import FixList, Scope
-from toolfault_dashboard.queries.comparisons.sides import side_of
+from toolfault_dashboard.queries.comparisons.cohorts import cohort_of
 from toolfault_dashboard.queries.fixes.fix_evidence import MOST_FAILURES
 from toolfault_dashboard.queries.rows import ChangeRow
 from toolfault_dashboard.search import parse
@@ -120,7 +120,7 @@ def test_a_long_conversation_before_and_after_a_change(engine: Engine, long: Sco
 
 @POSTGRESQL_IS_LONG
 def test_calls_that_were_only_counted_lie_in_their_minute(engine: Engine, long: Scope) -> None:
-    """A side has as many calls as its summary, however its conversations go on elsewhere."""
+    """A cohort has as many calls as its summary, however its conversations go on elsewhere."""
     found = []
     for text in (
         f"until:{format_time(MOMENT - 20 * MINUTE_US)}",
@@ -132,8 +132,8 @@ def test_calls_that_were_only_counted_lie_in_their_minute(engine: Engine, long: 
         asked = long.narrowed(text)
         with read_connection(engine) as conn:
             summary = queries.summary(conn, asked)
-            side = queries.comparison(conn, asked, asked).effect.before
-        assert (side.calls, side.conversations) == (summary.calls, summary.conversations), text
+            cohort = queries.comparison(conn, asked, asked).effect.before
+        assert (cohort.calls, cohort.conversations) == (summary.calls, summary.conversations), text
         found.append((summary.calls, summary.conversations))
     assert found == [(1200, 15), (30 * 45, 45), (60, 30), (30 * 71, 30), (30 * 62, 30)]
 
@@ -146,9 +146,9 @@ def test_a_conversation_has_its_own_calls_where_it_is_whole(engine: Engine, long
         (f"since:{format_time(MOMENT)}", 6, 30 * 60),
     ):
         with read_connection(engine) as conn:
-            side = side_of(conn, long.narrowed(text), "")
-        assert {cell.calls for cell in side.cells} == {own}, text
-        assert side.folded.total == folded, text
+            cohort = cohort_of(conn, long.narrowed(text), "")
+        assert {cell.calls for cell in cohort.cells} == {own}, text
+        assert cohort.folded.total == folded, text
 
 
 def _rows(stored: Tables, asked: Scope) -> list[dict[str, Any]]:

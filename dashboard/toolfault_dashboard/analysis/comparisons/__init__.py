@@ -1,1 +1,1 @@
-"""One side against another: metrics, intervals, verdicts, experiments."""
+"""One cohort against another: metrics, intervals, verdicts, experiments."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from toolfault_dashboard.analysis.comparisons.cells import CodeColumns, code_columns
+from toolfault_dashboard.analysis.comparisons.cohorts import Cohort
 from toolfault_dashboard.analysis.comparisons.differences import difference_of_rates, pooled_p_value
 from toolfault_dashboard.analysis.comparisons.effect import (
     FEWEST,
@@ -16,12 +18,8 @@ from toolfault_dashboard.analysis.comparisons.effect import (
 )
 from toolfault_dashboard.analysis.comparisons.estimates import Estimate
 from toolfault_dashboard.analysis.comparisons.family import adjusted
-from toolfault_dashboard.analysis.comparisons.sides import SideData
 from toolfault_dashboard.analysis.rates import Rate
-from toolfault_dashboard.analysis.weights import Amount, equivalent, weighed_rate
-
-if TYPE_CHECKING:
-    from toolfault_dashboard.analysis.comparisons.columns import CodeColumns
+from toolfault_dashboard.analysis.weights import Amount, equivalent, weighted_rate
 
 __all__ = ["FEWEST_EXPECTED", "CodeAmounts", "CodeEffect", "CodeFailures", "compare_by_code"]
 
@@ -32,7 +30,7 @@ CodeAmounts = Mapping[str, Amount]
 """Code -> failures, where some were sampled."""
 
 FEWEST_EXPECTED: Final = 5
-"""Conversations with a failure of the code that the smaller side would have without any change;
+"""Conversations with a failure of the code that the smaller cohort would have without any change;
 below that nothing is said (W. G. Cochran, Biometrics 10 (1954) 417-451)."""
 
 
@@ -51,22 +49,22 @@ class CodeEffect:
 
 
 def compare_by_code(
-    before: SideData,
-    after: SideData,
+    before: Cohort,
+    after: Cohort,
     failures: tuple[CodeFailures | CodeColumns, CodeFailures | CodeColumns],
     *,
     amounts: tuple[CodeAmounts, CodeAmounts] = ({}, {}),
     confidence: float = 0.95,
     equal_mix: bool = True,
 ) -> tuple[Effect, tuple[CodeEffect, ...]]:
-    """Compare two sides metric by metric and code by code, most failures first.
+    """Compare two cohorts metric by metric and code by code, most failures first.
 
     Every verdict is corrected for all metrics and codes together (`family.adjusted`).
 
     Args:
-        before: One side.
-        after: The other side.
-        failures: The failures of both sides by code and conversation.
+        before: One cohort.
+        after: The other cohort.
+        failures: The failures of both cohorts by code and conversation.
         amounts: What they are as rows and squares, of codes of which some were sampled.
         confidence: Two-sided coverage of each interval, taken by itself.
         equal_mix: See `effect.compare`; codes are compared as they are.
@@ -82,21 +80,21 @@ def compare_by_code(
         counted = tuple(
             _amount(each, amount, code) for each, amount in zip(sums, amounts, strict=True)
         )
-        sides = [
-            _estimate(one, side, squared, amount)
-            for one, side, squared, amount in zip(
+        cohorts = [
+            _estimate(one, cohort, squared, amount)
+            for one, cohort, squared, amount in zip(
                 own, (before, after), squares, counted, strict=True
             )
         ]
-        difference = difference_of_rates(sides[0], sides[1], confidence=confidence)
+        difference = difference_of_rates(cohorts[0], cohorts[1], confidence=confidence)
         if difference is None:
             continue
-        chances.append(_score_test((own[0], own[1]), (sides[0], sides[1]), totals, squares))
+        chances.append(_score_test((own[0], own[1]), (cohorts[0], cohorts[1]), totals, squares))
         rows.append(
             CodeEffect(
                 code=code,
-                before=weighed_rate(counted[0], before.calls),
-                after=weighed_rate(counted[1], after.calls),
+                before=weighted_rate(counted[0], before.calls),
+                after=weighted_rate(counted[1], after.calls),
                 difference=difference.value,
                 low=difference.low,
                 high=difference.high,
@@ -116,7 +114,7 @@ def compare_by_code(
 
 @dataclass(frozen=True, slots=True)
 class _Sums:
-    """The failures of one code over the conversations of a side.
+    """The failures of one code over the conversations of a cohort.
 
     Attributes:
         failures: All of them.
@@ -134,13 +132,11 @@ class _Sums:
 _NONE: Final = _Sums(0.0, 0.0, 0.0, 0.0)
 
 
-def _sums(failures: CodeFailures | CodeColumns, side: SideData) -> dict[str, _Sums]:
-    from toolfault_dashboard.analysis.comparisons.columns import CodeColumns, code_columns
-
+def _sums(failures: CodeFailures | CodeColumns, cohort: Cohort) -> dict[str, _Sums]:
     own = failures
     if not isinstance(own, CodeColumns):
-        own = code_columns(own, side.columns)
-    calls = side.calls_by_conversation()[own.conversation]
+        own = code_columns(own, cohort.columns)
+    calls = cohort.calls_by_conversation()[own.conversation]
     counts = own.failures
     sums = zip(
         *(
@@ -159,47 +155,49 @@ def _amount(sums: Mapping[str, _Sums], amounts: CodeAmounts, code: str) -> Amoun
     return Amount(rows, rows, rows)
 
 
-def _squares(side: SideData) -> float:
-    calls = side.calls_by_conversation()
-    return float((calls * calls).sum()) + side.folded.calls_squared
+def _squares(cohort: Cohort) -> float:
+    calls = cohort.calls_by_conversation()
+    return float((calls * calls).sum()) + cohort.folded.calls_squared
 
 
-def _estimate(sums: _Sums, side: SideData, squares: float, amount: Amount) -> Estimate:
-    n = side.calls.weight
+def _estimate(sums: _Sums, cohort: Cohort, squares: float, amount: Amount) -> Estimate:
+    n = cohort.calls.weight
     if not n:
         return Estimate(value=None, variance=None, clusters=0, n=0)
     share = sums.failures / n
     residual = sums.squares - 2 * share * sums.with_calls + share * share * squares
-    clusters = side.conversations
+    clusters = cohort.conversations
     variance = residual / (n * n) * clusters / (clusters - 1) if clusters >= 2 else None
     return Estimate(
         value=share,
         variance=None if variance is None else max(0.0, variance),
         clusters=clusters,
-        n=n if not side.calls.sampled else equivalent(amount, side.calls),
+        n=n if not cohort.calls.sampled else equivalent(amount, cohort.calls),
     )
 
 
 def _score_test(
     sums: tuple[_Sums, _Sums],
-    sides: tuple[Estimate, Estimate],
+    cohorts: tuple[Estimate, Estimate],
     calls: tuple[float, float],
     squares: tuple[float, float],
 ) -> float | None:
-    """Return the p-value of no difference, both sides at one share; None below the minimum.
+    """Return the p-value of no difference, both cohorts at one share; None below the minimum.
 
     A score test takes the variance as it is without a difference, so the squared residuals of both
-    sides about their common share are pooled: a small side alone, with a handful of failing
+    cohorts about their common share are pooled: a small cohort alone, with a handful of failing
     conversations, would not know how they differ. Student's t on the conversations of the smaller
-    side. Unlike normal theory on each side's own variance this holds its level at 1:10 sizes.
+    cohort. Unlike normal theory in each cohort's own variance this holds its level at 1:10 sizes.
     """
-    clusters = [side.clusters for side in sides]
+    clusters = [cohort.clusters for cohort in cohorts]
     fewest, everywhere = min(clusters), sum(clusters)
     failing = sum(each.conversations for each in sums)
     if fewest < FEWEST or failing * fewest < FEWEST_EXPECTED * everywhere:
         return None
-    n = [side.n for side in sides]
-    share = sum(size * (side.value or 0.0) for size, side in zip(n, sides, strict=True)) / sum(n)
+    n = [cohort.n for cohort in cohorts]
+    share = sum(
+        size * (cohort.value or 0.0) for size, cohort in zip(n, cohorts, strict=True)
+    ) / sum(n)
     # In units of equivalent calls: where nothing was sampled they are the calls.
     residual = sum(
         (size / own_calls) ** 2
@@ -207,7 +205,7 @@ def _score_test(
         for size, own_calls, own, squared in zip(n, calls, sums, squares, strict=True)
     )
     variance = residual * everywhere / (everywhere - 1) / (n[0] * n[1])
-    difference = (sides[1].value or 0.0) - (sides[0].value or 0.0)
+    difference = (cohorts[1].value or 0.0) - (cohorts[0].value or 0.0)
     return pooled_p_value(difference, variance, (clusters[0], clusters[1]))
 
 

@@ -53,15 +53,15 @@ def difference_of_rates(
     design effect is the linearised variance over the binomial one and the critical value is
     Student's t on the number of conversations; the two intervals are combined by Newcombe's hybrid
     score method. Without clustering (one call per conversation) this is Newcombe's method 10.
-    Unlike a difference +- standard error it stays honest when one side has no failure at all.
+    Unlike a difference +- standard error it stays honest when one cohort has no failure at all.
 
     Args:
-        before: One side.
-        after: The other side.
+        before: One cohort.
+        after: The other cohort.
         confidence: Two-sided coverage.
 
     Returns:
-        The difference, or None where a side has no calls.
+        The difference, or None where a cohort has no calls.
 
     Source: R. G. Newcombe, Statistics in Medicine 17 (1998) 873-890, method 10; N. Dean and
         M. Pagano, J. Survey Stat. Methodol. 3 (2015) 484-503 (effective sample size);
@@ -70,19 +70,19 @@ def difference_of_rates(
     p, q = before.value, after.value
     if p is None or q is None:
         return None
-    effects = [_design_effect(side) for side in (before, after)]
+    effects = [_design_effect(cohort) for cohort in (before, after)]
     known = [effect for effect in effects if effect is not None]
     shared = max(known, default=1.0)
     left, right = (
-        _effective_interval(side, effect if effect is not None else shared, confidence)
-        for side, effect in zip((before, after), effects, strict=True)
+        _effective_interval(cohort, effect if effect is not None else shared, confidence)
+        for cohort, effect in zip((before, after), effects, strict=True)
     )
     value = q - p
     ends = _combined(p, left, q, right)
-    # Under no difference both sides have the same share, so its variance is taken at the mean.
+    # Under no difference both cohorts have the same share, so its variance is taken at the mean.
     spread = sum(
-        _spread(side, effect if effect is not None else shared, (p + q) / 2)
-        for side, effect in zip((before, after), effects, strict=True)
+        _spread(cohort, effect if effect is not None else shared, (p + q) / 2)
+        for cohort, effect in zip((before, after), effects, strict=True)
     )
     clustered = any(effect > 1.0 for effect in known)
     return Difference(
@@ -133,7 +133,7 @@ def difference_of_means(
     of freedom of the conversations.
 
     Returns:
-        The difference, or None where a side has fewer than two conversations.
+        The difference, or None where a cohort has fewer than two conversations.
     """
     p, q = before.value, after.value
     u, v = before.variance, after.variance
@@ -158,12 +158,13 @@ def chance_of(
 
     One is 1 - the confidence at which the interval just touches 0, so that a verdict never
     contradicts the interval beside which it stands. The other is that of pooled variance: far out,
-    where one of many questions is decided, the variance of a small side by itself is too uncertain.
+    where one of many questions is decided, the variance of a small cohort by itself is too
+    uncertain.
 
     Args:
         compute: `difference_of_rates` or `difference_of_means`.
-        before: One side.
-        after: The other side.
+        before: One cohort.
+        after: The other cohort.
 
     Returns:
         The p-value, to a relative precision of one in a thousand and not below 1e-12; None where
@@ -183,12 +184,12 @@ def chance_of(
 
 
 def pooled_p_value(difference: float, variance: float, clusters: tuple[int, int]) -> float:
-    """Return the two-sided p-value by Student's t on the conversations of the smaller side.
+    """Return the two-sided p-value by Student's t on the conversations of the smaller cohort.
 
     Args:
         difference: after - before.
-        variance: Of the difference, from the conversations of both sides together.
-        clusters: Conversations of the sides.
+        variance: Of the difference, from the conversations of both cohorts together.
+        clusters: Conversations of the cohorts.
     """
     from scipy.special import stdtr
 
@@ -202,7 +203,7 @@ def _pooled(before: Estimate, after: Estimate) -> float:
     if before.value is None or after.value is None:
         return 1.0
     # A variance times n is what one unit of the denominator adds; equal units add alike.
-    squares = sum((side.variance or 0.0) * side.n * side.n for side in (before, after))
+    squares = sum((cohort.variance or 0.0) * cohort.n * cohort.n for cohort in (before, after))
     return pooled_p_value(
         after.value - before.value,
         squares / (before.n * after.n),
@@ -216,23 +217,25 @@ def _degrees(before: Estimate, after: Estimate, u: float, v: float) -> float:
     return (u + v) ** 2 / (u * u / max(1, before.clusters - 1) + v * v / max(1, after.clusters - 1))
 
 
-def _design_effect(side: Estimate) -> float | None:
+def _design_effect(cohort: Estimate) -> float | None:
     """Return how much wider the clusters make the variance; None where it cannot be known."""
-    ratio, variance = side.value, side.variance
+    ratio, variance = cohort.value, cohort.variance
     if ratio is None or variance is None or not ROUNDING < ratio < 1.0 - ROUNDING:
         return None
     # Below 1 would claim more than as many independent calls; a chance result at small numbers.
-    effect = variance * side.n / (ratio * (1.0 - ratio))
+    effect = variance * cohort.n / (ratio * (1.0 - ratio))
     return effect if effect > 1.0 + ROUNDING else 1.0
 
 
-def _effective_interval(side: Estimate, effect: float, confidence: float) -> Interval:
-    assert side.value is not None, "the caller has looked"
-    return effective_interval(side.value, side.n, effect, side.clusters - 1, confidence=confidence)
+def _effective_interval(cohort: Estimate, effect: float, confidence: float) -> Interval:
+    assert cohort.value is not None, "the caller has looked"
+    return effective_interval(
+        cohort.value, cohort.n, effect, cohort.clusters - 1, confidence=confidence
+    )
 
 
-def _spread(side: Estimate, effect: float, share: float) -> float:
-    return effect * share * (1 - share) / side.n
+def _spread(cohort: Estimate, effect: float, share: float) -> float:
+    return effect * share * (1 - share) / cohort.n
 
 
 def _smallest(variance: float, confidence: float) -> float | None:

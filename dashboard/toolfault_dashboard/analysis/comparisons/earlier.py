@@ -20,9 +20,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import chain
 
+from toolfault_dashboard.analysis.comparisons.cohorts import Cohort
 from toolfault_dashboard.analysis.comparisons.estimates import Estimate
 from toolfault_dashboard.analysis.comparisons.metrics import Metric
-from toolfault_dashboard.analysis.comparisons.sides import SideData
 
 __all__ = ["Adjusted", "Earlier", "adjusted"]
 
@@ -72,7 +72,7 @@ class _Arm:
 
 
 def adjusted(
-    metric: Metric, control: SideData, treatment: SideData, earlier: Earlier
+    metric: Metric, control: Cohort, treatment: Cohort, earlier: Earlier
 ) -> Adjusted | None:
     """Adjust *metric* of both arms by what their conversations did before the trial.
 
@@ -87,14 +87,16 @@ def adjusted(
     """
     if not earlier:
         return None  # the usual case, in which nothing need be walked
-    known = {key for side in (control, treatment) for key in _conversations(side)} & earlier.keys()
+    known = {
+        key for cohort in (control, treatment) for key in _conversations(cohort)
+    } & earlier.keys()
     failures = sum(earlier[key][0] for key in known)
     calls = sum(earlier[key][1] for key in known)
     if not calls:
         return None
     usual = failures / calls
     weights = {key: earlier[key][0] - usual * earlier[key][1] for key in known}
-    arms = [_arm(metric, side, weights) for side in (control, treatment)]
+    arms = [_arm(metric, cohort, weights) for cohort in (control, treatment)]
     left, right = arms
     if left is None or right is None:
         return None
@@ -115,17 +117,17 @@ def adjusted(
     )
 
 
-def _conversations(side: SideData) -> set[str]:
-    return {cell.conversation for block in side.blocks for cell in block}
+def _conversations(cohort: Cohort) -> set[str]:
+    return {cell.conversation for block in cohort.blocks for cell in block}
 
 
-def _arm(metric: Metric, side: SideData, weights: Mapping[str, float]) -> _Arm | None:
+def _arm(metric: Metric, cohort: Cohort, weights: Mapping[str, float]) -> _Arm | None:
     sums: defaultdict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
-    for cell in chain.from_iterable(side.blocks):
+    for cell in chain.from_iterable(cohort.blocks):
         own = sums[cell.conversation]
         own[0] += metric.numerator(cell)
         own[1] += metric.denominator(cell)
-    folded = side.folded if metric.of_calls else None
+    folded = cohort.folded if metric.of_calls else None
     n = sum(own[1] for own in sums.values()) + (folded.total if folded else 0)
     units = len(sums) + (folded.conversations if folded else 0)
     if n <= 0 or units < 2:

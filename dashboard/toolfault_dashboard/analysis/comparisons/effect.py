@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, NamedTuple
 
+from toolfault_dashboard.analysis.comparisons.cohorts import Cohort
 from toolfault_dashboard.analysis.comparisons.differences import (
     Difference,
     chance_of,
@@ -20,16 +21,15 @@ from toolfault_dashboard.analysis.comparisons.estimates import (
 )
 from toolfault_dashboard.analysis.comparisons.family import adjusted
 from toolfault_dashboard.analysis.comparisons.metrics import METRICS, Metric, MetricName
-from toolfault_dashboard.analysis.comparisons.sides import SideData
 from toolfault_dashboard.analysis.rates import Rate
-from toolfault_dashboard.analysis.weights import weighed_rate
+from toolfault_dashboard.analysis.weights import weighted_rate
 
 __all__ = [
     "FEWEST",
+    "CohortSummary",
     "Effect",
     "MetricEffect",
     "MetricTest",
-    "Side",
     "Verdict",
     "compare",
     "compare_metric",
@@ -41,13 +41,13 @@ __all__ = [
 Verdict = Literal["improved", "worse", "no detectable change", "not enough data"]
 
 FEWEST: Final = 20
-"""Conversations (for metrics of chains: chains) per side below which nothing is said: the interval
-itself would be a guess."""
+"""Conversations (for metrics of chains: chains) per cohort below which nothing is said: the
+interval itself would be a guess."""
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
-    """What one side of a comparison consists of."""
+class CohortSummary:
+    """What one cohort of a comparison consists of."""
 
     label: str  # "before", "after", or a variant, release or query
     query: str  # canonical text; a reader can open it
@@ -63,7 +63,7 @@ class MetricEffect:
     """One metric before and after, and the difference at an equal mix of tools, models and agents.
 
     ``before`` and ``after`` are the figures as they are. Where the mix shifted, ``difference`` is
-    not after - before: it is what remains when both sides are given the same mix.
+    not after - before: it is what remains when both cohorts are given the same mix.
     """
 
     metric: MetricName
@@ -94,19 +94,19 @@ class MetricTest(NamedTuple):
 class Effect:
     """The effect of a change: before against after."""
 
-    before: Side
-    after: Side
+    before: CohortSummary
+    after: CohortSummary
     metrics: tuple[MetricEffect, ...]
     verdict: Verdict  # of the failure rate
     confidence: float  # two-sided coverage of every interval
-    strata: int  # combinations of tool, model and agent that both sides have
+    strata: int  # combinations of tool, model and agent that both cohorts have
     comparable: float | None  # share of all calls that lie in these
     excluded_untimed: int = 0  # failures without a time; a change in time cannot place them
     sampled: bool = False  # calls stand for others that were not sent: all is weighed
 
     @property
     def open_chains(self) -> tuple[int, int]:
-        """Chains of both sides that the recovery rate does not know about yet; 0 where sampled."""
+        """Chains of both cohorts that the recovery rate does not know of yet; 0 where sampled."""
         (rate,) = (metric for metric in self.metrics if metric.metric == "recovery_rate")
         if self.sampled:
             return 0, 0
@@ -114,16 +114,16 @@ class Effect:
 
 
 def compare(
-    before: SideData, after: SideData, *, confidence: float = 0.95, equal_mix: bool = True
+    before: Cohort, after: Cohort, *, confidence: float = 0.95, equal_mix: bool = True
 ) -> Effect:
-    """Compare two sides metric by metric; each verdict is corrected for all of them.
+    """Compare two cohorts metric by metric; each verdict is corrected for all of them.
 
     Args:
-        before: One side.
-        after: The other side.
+        before: One cohort.
+        after: The other cohort.
         confidence: Two-sided coverage of every interval.
-        equal_mix: Weight tools, models and agents alike on both sides; off where sides were drawn
-            at random and differ in their mix by chance or by effect only.
+        equal_mix: Weight tools, models and agents alike in both cohorts; off where cohorts were
+            drawn at random and differ in their mix by chance or by effect only.
     """
     tests = metric_tests(before, after, confidence=confidence, equal_mix=equal_mix)
     corrected = adjusted(tests[0].p_value, [test.p_value for test in tests[1:]])
@@ -131,7 +131,7 @@ def compare(
 
 
 def metric_tests(
-    before: SideData, after: SideData, *, confidence: float, equal_mix: bool
+    before: Cohort, after: Cohort, *, confidence: float, equal_mix: bool
 ) -> tuple[MetricTest, ...]:
     """Compare every metric taken by itself, the failure rate first; see `compare`."""
     return tuple(
@@ -141,8 +141,8 @@ def metric_tests(
 
 
 def effect_of(
-    before: SideData,
-    after: SideData,
+    before: Cohort,
+    after: Cohort,
     tests: Sequence[MetricTest],
     corrected: Sequence[float | None],
     *,
@@ -161,8 +161,8 @@ def effect_of(
     shared = sum(mix[key] for mix in mixes for key in strata)
     return Effect(
         sampled=before.calls.sampled or after.calls.sampled,
-        before=_side(before),
-        after=_side(after),
+        before=_cohort(before),
+        after=_cohort(after),
         metrics=metrics,
         verdict=metrics[0].verdict,
         confidence=confidence,
@@ -173,18 +173,18 @@ def effect_of(
 
 def compare_metric(
     metric: Metric,
-    before: SideData,
-    after: SideData,
+    before: Cohort,
+    after: Cohort,
     *,
     confidence: float = 0.95,
     equal_mix: bool = True,
 ) -> MetricEffect:
-    """Compare one metric of two sides, taken by itself; see `compare`."""
+    """Compare one metric of two cohorts, taken by itself; see `compare`."""
     return _tested(metric, before, after, confidence=confidence, equal_mix=equal_mix).effect
 
 
 def _tested(
-    metric: Metric, before: SideData, after: SideData, *, confidence: float, equal_mix: bool
+    metric: Metric, before: Cohort, after: Cohort, *, confidence: float, equal_mix: bool
 ) -> MetricTest:
     as_it_is = crude(metric, before), crude(metric, after)
     weights = shared_weights(metric, before, after) if equal_mix else {}
@@ -192,8 +192,8 @@ def _tested(
     if equal_mix:
         compared = standardised(metric, before, weights), standardised(metric, after, weights)
     found = _difference(metric, *compared, confidence=confidence)
-    enough = all(_is_enough(metric, side) for side in compared)
-    left, right = (_shown(metric, side.value) for side in as_it_is)
+    enough = all(_is_enough(metric, cohort) for cohort in compared)
+    left, right = (_shown(metric, cohort.value) for cohort in as_it_is)
     effect = MetricEffect(
         metric=metric.name,
         better=metric.better,
@@ -224,15 +224,15 @@ def verdict_of(found: Difference | None, better: Literal["lower", "higher"]) -> 
     return "improved" if (found.value < 0) == (better == "lower") else "worse"
 
 
-def _side(data: SideData) -> Side:
-    return Side(
+def _cohort(data: Cohort) -> CohortSummary:
+    return CohortSummary(
         label=data.label,
         query=data.query,
         conversations=data.conversations,
         calls=data.calls.whole,
         failures=data.failures.whole,
         chains=data.chains.whole,
-        failure_rate=weighed_rate(data.failures, data.calls),
+        failure_rate=weighted_rate(data.failures, data.calls),
     )
 
 
@@ -258,8 +258,8 @@ def _mirrored(found: Difference) -> Difference:
     )
 
 
-def _is_enough(metric: Metric, side: Estimate) -> bool:
-    return side.clusters >= FEWEST if metric.of_calls else side.counted >= FEWEST
+def _is_enough(metric: Metric, cohort: Estimate) -> bool:
+    return cohort.clusters >= FEWEST if metric.of_calls else cohort.counted >= FEWEST
 
 
 def _shown(metric: Metric, value: float | None) -> float | None:

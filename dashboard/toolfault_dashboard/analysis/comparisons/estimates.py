@@ -1,7 +1,7 @@
-"""Estimates of a metric on one side: as it is, and at a mix that both sides share.
+"""Estimates of a metric in one cohort: as it is, and at a mix that both cohorts share.
 
-Between two sides the mix of tools, models and agents shifts, and a shift towards an easier tool
-looks like an improvement. At equal mix it does not: strata are weighted alike on both sides, with
+Between two cohorts the mix of tools, models and agents shifts, and a shift towards an easier tool
+looks like an improvement. At equal mix it does not: strata are weighted alike in both cohorts, with
 the weights of Mantel and Haenszel, which are best for the difference and bear sparse strata.
 
 Source: S. Greenland and J. M. Robins, Estimation of a common effect parameter from sparse
@@ -17,9 +17,9 @@ from typing import Final
 
 import numpy as np
 
-from toolfault_dashboard.analysis.comparisons.columns import Columns, Floats, Numbers, added
+from toolfault_dashboard.analysis.comparisons.cells import Columns, Floats, Numbers, Stratum, added
+from toolfault_dashboard.analysis.comparisons.cohorts import Cohort, Folded
 from toolfault_dashboard.analysis.comparisons.metrics import Metric
-from toolfault_dashboard.analysis.comparisons.sides import Folded, SideData, Stratum
 from toolfault_dashboard.analysis.weights import Amount, equivalent
 
 __all__ = ["Estimate", "crude", "shared_weights", "standardised"]
@@ -57,7 +57,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class _Terms:
-    """What every estimate of one metric of one side begins with.
+    """What every estimate of one metric of one cohort begins with.
 
     Only cells that have any numerator or denominator are kept: of most metrics few do, and the
     others change neither a ratio nor its variance.
@@ -65,8 +65,8 @@ class _Terms:
     Attributes:
         numerator: Of each cell.
         denominator: Of each cell.
-        conversation: Position of its conversation among those of the side.
-        conversations: How many the side has.
+        conversation: Position of its conversation among those of the cohort.
+        conversations: How many the cohort has.
         stratum: Position of its stratum in ``strata``.
         strata: Those of the cells in their order, then those that only folded calls have.
         above: Sum of the numerators of each stratum.
@@ -96,18 +96,18 @@ class _Terms:
 _ONE: Final[tuple[Stratum, ...]] = (("", "", ""),)
 
 
-def crude(metric: Metric, side: SideData) -> Estimate:
-    """Return the metric of a side as it is."""
-    return _weighted(metric, side, {_ONE[0]: 1.0}, merged=True)
+def crude(metric: Metric, cohort: Cohort) -> Estimate:
+    """Return the metric of a cohort as it is."""
+    return _weighted(metric, cohort, {_ONE[0]: 1.0}, merged=True)
 
 
-def standardised(metric: Metric, side: SideData, weights: Mapping[Stratum, float]) -> Estimate:
-    """Return the metric of a side at the mix *weights*."""
-    return _weighted(metric, side, weights, merged=False)
+def standardised(metric: Metric, cohort: Cohort, weights: Mapping[Stratum, float]) -> Estimate:
+    """Return the metric of a cohort at the mix *weights*."""
+    return _weighted(metric, cohort, weights, merged=False)
 
 
-def shared_weights(metric: Metric, before: SideData, after: SideData) -> dict[Stratum, float]:
-    """Return the weight of every stratum that both sides have; they add up to 1."""
+def shared_weights(metric: Metric, before: Cohort, after: Cohort) -> dict[Stratum, float]:
+    """Return the weight of every stratum that both cohorts have; they add up to 1."""
     left, right = (
         dict(zip(terms.strata, terms.below.tolist(), strict=True))
         for terms in (_terms(metric, before), _terms(metric, after))
@@ -121,22 +121,22 @@ def shared_weights(metric: Metric, before: SideData, after: SideData) -> dict[St
     return {key: weight / total for key, weight in found.items()} if total else {}
 
 
-def _terms(metric: Metric, side: SideData) -> _Terms:
-    found: _Terms | None = side.known.get(metric.name)
+def _terms(metric: Metric, cohort: Cohort) -> _Terms:
+    found: _Terms | None = cohort.known.get(metric.name)
     if found is None:
-        side.known.clear()  # metrics come one by one; of all it would be as much as the cells are
-        found = side.known[metric.name] = _worked_out(metric, side)
+        cohort.known.clear()  # metrics come one by one; of all it would be as much as the cells are
+        found = cohort.known[metric.name] = _worked_out(metric, cohort)
     return found
 
 
-def _worked_out(metric: Metric, side: SideData) -> _Terms:
+def _worked_out(metric: Metric, cohort: Cohort) -> _Terms:
     places: dict[Stratum, int] = {}
     found = [
         _kept(metric, block, np.asarray([places.setdefault(s, len(places)) for s in block.strata]))
-        for block in side.blocks
+        for block in cohort.blocks
     ]
     numerator, denominator, conversation, stratum = map(np.concatenate, zip(*found, strict=True))
-    folded = side.folded.calls if metric.of_calls else {}
+    folded = cohort.folded.calls if metric.of_calls else {}
     of_folded = [places.setdefault(each, len(places)) for each in folded]
     below = added(stratum, denominator, len(places))
     below[of_folded] += list(folded.values())
@@ -144,7 +144,7 @@ def _worked_out(metric: Metric, side: SideData) -> _Terms:
         numerator,
         denominator,
         conversation,
-        side.columns.conversations,
+        cohort.columns.conversations,
         stratum,
         tuple(places),
         added(stratum, numerator, len(places)),
@@ -162,7 +162,7 @@ def _kept(
 
 
 def _weighted(
-    metric: Metric, side: SideData, weights: Mapping[Stratum, float], *, merged: bool
+    metric: Metric, cohort: Cohort, weights: Mapping[Stratum, float], *, merged: bool
 ) -> Estimate:
     """Return the weighted mean of the strata's ratios r_s, and its variance.
 
@@ -170,7 +170,7 @@ def _weighted(
     z = sum over strata of w_s / N_s * (numerator - r_s * denominator): W. G. Cochran, Sampling
     Techniques, 3rd ed. (1977), sections 6.3 and 9A.2, with weights w_s taken as fixed.
     """
-    terms = _terms(metric, side).merged() if merged else _terms(metric, side)
+    terms = _terms(metric, cohort).merged() if merged else _terms(metric, cohort)
     weight = np.asarray([weights.get(stratum, 0.0) for stratum in terms.strata])
     counts = (weight > 0) & (terms.below > 0)
     if not counts.any():
@@ -186,15 +186,15 @@ def _weighted(
     if metric.of_calls:
         # Folded conversations have only successes: z = - sum(scale_s r_s n_s).
         factors = dict(zip(terms.strata, (scale * ratio).tolist(), strict=True))
-        total += _squares_of_folded(factors, side.folded, merged=merged)
-        clusters += side.folded.conversations
+        total += _squares_of_folded(factors, cohort.folded, merged=merged)
+        clusters += cohort.folded.conversations
     variance = total * clusters / (clusters - 1) if clusters >= 2 else None
     value, n, rows = float((weight * ratio).sum()), float(terms.below[counts].sum()), None
-    if side.rows is not None and side.squares is not None:
+    if cohort.rows is not None and cohort.squares is not None:
         chosen = {key for key, own in zip(terms.strata, counts.tolist(), strict=True) if own}
         above = float(terms.above[counts].sum())
         own, squared = (
-            _added(metric, each, chosen, merged=merged) for each in (side.rows, side.squares)
+            _added(metric, each, chosen, merged=merged) for each in (cohort.rows, cohort.squares)
         )
         n = equivalent(Amount(int(own[0]), above, squared[0]), Amount(int(own[1]), n, squared[1]))
         rows = int(own[1])
@@ -240,9 +240,9 @@ def _squares_of_folded(factors: Mapping[Stratum, float], folded: Folded, *, merg
 
 
 def _added(
-    metric: Metric, side: SideData, chosen: Set[Stratum], *, merged: bool
+    metric: Metric, cohort: Cohort, chosen: Set[Stratum], *, merged: bool
 ) -> tuple[float, float]:
     """Return numerator and denominator of the *chosen* strata."""
-    terms = _terms(metric, side).merged() if merged else _terms(metric, side)
+    terms = _terms(metric, cohort).merged() if merged else _terms(metric, cohort)
     counts = [stratum in chosen for stratum in terms.strata]
     return float(terms.above[counts].sum()), float(terms.below[counts].sum())

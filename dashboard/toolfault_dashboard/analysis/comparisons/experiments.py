@@ -7,6 +7,7 @@ from math import sqrt
 from typing import Literal
 
 from toolfault_dashboard.analysis.comparisons.balance import Balance, balance
+from toolfault_dashboard.analysis.comparisons.cohorts import Cohort
 from toolfault_dashboard.analysis.comparisons.differences import (
     Difference,
     difference_of_means,
@@ -17,7 +18,6 @@ from toolfault_dashboard.analysis.comparisons.effect import FEWEST, Verdict, ver
 from toolfault_dashboard.analysis.comparisons.estimates import Estimate, crude
 from toolfault_dashboard.analysis.comparisons.metrics import METRICS, Metric, MetricName
 from toolfault_dashboard.analysis.comparisons.sequences import stretch
-from toolfault_dashboard.analysis.comparisons.sides import SideData
 from toolfault_dashboard.analysis.rates import Interval
 
 __all__ = [
@@ -85,8 +85,8 @@ class Experiment:
 
 
 def arm_effects(
-    control: SideData,
-    treatment: SideData,
+    control: Cohort,
+    treatment: Cohort,
     *,
     confidence: float = 0.95,
     earlier: Earlier | None = None,
@@ -108,9 +108,9 @@ def arm_effects(
     )
 
 
-def as_trial(control: SideData, treatment: SideData, *, confidence: float = 0.95) -> ArmComparison:
+def as_trial(control: Cohort, treatment: Cohort, *, confidence: float = 0.95) -> ArmComparison:
     """Compare two variants as the arms of a trial that meant to share conversations evenly."""
-    arms = {side.label: side.conversations for side in (control, treatment)}
+    arms = {cohort.label: cohort.conversations for cohort in (control, treatment)}
     return ArmComparison(balance(arms), arm_effects(control, treatment, confidence=confidence))
 
 
@@ -130,8 +130,8 @@ def always_valid(
 
 def arm_effect(
     metric: Metric,
-    control: SideData,
-    treatment: SideData,
+    control: Cohort,
+    treatment: Cohort,
     *,
     confidence: float = 0.95,
     earlier: Earlier | None = None,
@@ -189,12 +189,12 @@ def _adjusted(
     )
 
 
-def _floored(metric: Metric, side: Estimate) -> Estimate:
-    """Return *side* with at least the variance of independent calls, as the fixed interval has."""
-    if not metric.share or side.value is None or side.variance is None or not side.n:
-        return side
-    independent = side.value * (1.0 - side.value) / side.n
-    return replace(side, variance=max(side.variance, independent))
+def _floored(metric: Metric, cohort: Estimate) -> Estimate:
+    """Return *cohort* with at least the variance of independent calls, like the fixed interval."""
+    if not metric.share or cohort.value is None or cohort.variance is None or not cohort.n:
+        return cohort
+    independent = cohort.value * (1.0 - cohort.value) / cohort.n
+    return replace(cohort, variance=max(cohort.variance, independent))
 
 
 def _signed(interval: Interval, sign: float) -> Interval:

@@ -114,7 +114,7 @@ METRICS: Final = (
         "lower",
         "chains that report tokens",
         lambda cell: cell.tokens_lost,
-        lambda cell: cell.told,
+        lambda cell: cell.with_tokens,
         share=False,
         conditional=True,
     ),

@@ -168,7 +168,7 @@ class Outline(NamedTuple):
     failures: int
     last_at: int | None
     cost: float = 0.0
-    told: int | None = None  # what each of its failures said, if that is known and one thing
+    message: int | None = None  # what each of its failures said, if that is known and one thing
 
     def and_(self, other: Outline) -> Outline:
         """Return both together, of other chains each, which said the same."""
@@ -178,7 +178,7 @@ class Outline(NamedTuple):
             self.failures + other.failures,
             _later(self.last_at, other.last_at),
             self.cost + other.cost,
-            self.told,
+            self.message,
         )
 
 

@@ -11,17 +11,16 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from toolfault_dashboard.analysis.fixes.fixes import Outline
 from toolfault_dashboard.analysis.fixes.opportunities import FixKey, Opportunity
 from toolfault_dashboard.analysis.fixes.wordings import Answers
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Whole = NDArray[np.signedinteger[Any]]
+Whole = NDArray[np.signedinteger[Any]]
 
 __all__ = ["ByFix", "OpportunityArrays", "Wording", "arrays_of", "joined"]
 
@@ -82,15 +81,11 @@ class OpportunityArrays:
 
     def of_kinds(self, kinds: Collection[int]) -> tuple[OpportunityArrays, OpportunityArrays]:
         """Return those of *kinds*, and the others."""
-        import numpy as np
-
         wanted = np.isin(self.kind, list(kinds))[self.sort]
         return self._only(wanted), self._only(~wanted)
 
     def wordings(self) -> dict[Wording, Answers]:
         """Return what came of the failures with each wording; those outside chains are left out."""
-        import numpy as np
-
         wordings, of_sorts = self.wordings_of_sorts()
         of_each, in_chain = of_sorts[self.sort], self.chain != _NONE
         sums = (
@@ -102,8 +97,6 @@ class OpportunityArrays:
 
     def wordings_of_sorts(self) -> tuple[list[Wording], Whole]:
         """Return the wordings, and of each sort the place of its own."""
-        import numpy as np
-
         places: dict[str, int] = {}
         tools = [places.setdefault(key.tool, len(places)) for key in self.keys]
         said, codes = self.said.astype(np.int64) - _NONE, max(1, len(self.codes))
@@ -165,8 +158,6 @@ def arrays_of(found: Iterable[Opportunity]) -> OpportunityArrays:
 
 def joined(parts: Sequence[OpportunityArrays]) -> OpportunityArrays:
     """Return the opportunities of all *parts*, of which no two have a conversation in common."""
-    import numpy as np
-
     places: dict[FixKey, int] = {}
     codes: dict[str, int] = {}
     columns: dict[str, list[Any]] = {name: [] for name in (*_OF_SORTS, *_OF_EACH)}
@@ -192,8 +183,6 @@ class ByFix(Mapping[FixKey, Outline]):
     """What opportunities come to by fix, and on request one by one."""
 
     def __init__(self, found: OpportunityArrays) -> None:
-        import numpy as np
-
         self._found = found
         key = found.key[found.sort]
         self._order = np.argsort(key, kind="stable")
@@ -210,8 +199,6 @@ class ByFix(Mapping[FixKey, Outline]):
         )
 
     def _summed(self, begins: Any) -> Iterator[Outline]:
-        import numpy as np
-
         found, order = self._found, self._order
         if not len(order):
             return
@@ -227,7 +214,7 @@ class ByFix(Mapping[FixKey, Outline]):
             np.maximum.reduceat(found.occurred_at[order], begins),
             np.where(low == high, low, _NONE),
         )
-        for saved, cost, abandoned, number, last_at, told in zip(
+        for saved, cost, abandoned, number, last_at, message in zip(
             *(each.tolist() for each in sums), strict=True
         ):
             yield Outline(
@@ -236,7 +223,7 @@ class ByFix(Mapping[FixKey, Outline]):
                 failures=number,
                 last_at=_known(last_at),
                 cost=float(cost),
-                told=_known(told),
+                message=_known(message),
             )
 
     def __getitem__(self, key: FixKey) -> Outline:
@@ -259,8 +246,6 @@ class ByFix(Mapping[FixKey, Outline]):
 
         With them comes how many of them stand under which fix.
         """
-        import numpy as np
-
         wordings, of_sorts = self._found.wordings_of_sorts()
         places = [place for place, each in enumerate(wordings) if each in wanted]
         rows = np.flatnonzero(self._found.answer > 0)
@@ -308,15 +293,11 @@ class ByFix(Mapping[FixKey, Outline]):
 
 def _columns(rows: Sequence[Sequence[int]], names: Sequence[str]) -> list[Whole]:
     """Return the columns of *rows*, each of the narrowest type that holds it."""
-    import numpy as np
-
     whole = np.asarray(rows, dtype=np.int64).reshape(-1, len(names))
     return [_narrow(column) for column in whole.T]
 
 
 def _narrow(column: Whole) -> Whole:
-    import numpy as np
-
     low, high = int(column.min(initial=0)), int(column.max(initial=0))
     widths: tuple[type[np.signedinteger[Any]], ...] = (np.int8, np.int16, np.int32, np.int64)
     wide = next(each for each in widths if np.iinfo(each).min <= low and high <= np.iinfo(each).max)

@@ -22,12 +22,12 @@ class Answers(NamedTuple):
     Attributes:
         fixed: The next call of the tool succeeded.
         answered: There was a next call of the tool.
-        told: All of them.
+        failures: All of them.
     """
 
     fixed: int
     answered: int
-    told: int
+    failures: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def _added(counts: Sequence[Answers]) -> Answers:
 def _gain(own: Answers, others: Answers) -> Gain:
     usual = others.fixed / others.answered
     more = usual - own.fixed / own.answered
-    goes_on = others.answered / others.told
+    goes_on = others.answered / others.failures
     calls = goes_on / (1 - goes_on * (1 - usual))
     variance = _variance(own) * calls**2 + _variance(others) * (calls - more * calls**2) ** 2
     return Gain(more * calls, sqrt(variance))

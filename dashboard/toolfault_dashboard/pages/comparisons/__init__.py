@@ -1,1 +1,1 @@
-"""One side against another: changes, experiments, any query beside any other."""
+"""One cohort against another: changes, experiments, any query beside any other."""

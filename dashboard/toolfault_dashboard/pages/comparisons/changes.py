@@ -133,7 +133,7 @@ def change(ask: Asked, event_id: str) -> Response:
     row, chosen = _change(ask, event_id), _chosen_sides(ask)
     days = SIDES[chosen][1] * DAY
     found = queries.change_effect(ask.conn, everything, row, window=days)
-    before, after = queries.sides_of_change(everything, row, window=days)
+    before, after = queries.cohorts_of_change(everything, row, window=days)
     around = _around(row, days, ask.now)
     narrowed = replace(ask, text=str(around), fixed=around)
     drawn = queries.failures_over_time(ask.conn, narrowed.scope, top=TOP_CODES)
@@ -194,7 +194,7 @@ def asked_new(ask: Ask) -> tuple[FrequencyRow, ...]:
     """
     row = _change(ask, ask.request.query_params.get("change", ""))
     days = SIDES[_chosen_sides(ask)][1] * DAY
-    _, after = queries.sides_of_change(ask.scope_of(parse("")), row, window=days)
+    _, after = queries.cohorts_of_change(ask.scope_of(parse("")), row, window=days)
     return queries.new_signatures(ask.conn, after, row.occurred_at, limit=ALL_NEW)
 
 

@@ -25,13 +25,13 @@ CODES: Final = 30
 _LABELS: Final = ("before", "after")
 
 
-def _sides(ask: Ask) -> tuple[str, str]:
+def _cohorts(ask: Ask) -> tuple[str, str]:
     given = ask.request.query_params
     return given.get("before", "").strip(), given.get("after", "").strip()
 
 
 def _problem(ask: Ask) -> str:
-    for label, text in zip(("first", "second"), _sides(ask), strict=True):
+    for label, text in zip(("first", "second"), _cohorts(ask), strict=True):
         try:
             parse(text)
         except QueryError as error:
@@ -44,26 +44,26 @@ def asked_comparison(ask: Ask) -> Comparison:
     """Return the comparison that the address asks for.
 
     Raises:
-        HTTPException: 422, a side is missing or cannot be read.
+        HTTPException: 422, a cohort is missing or cannot be read.
     """
-    before, after = _sides(ask)
+    before, after = _cohorts(ask)
     problem = _problem(ask)
     if problem or not (before or after):
-        raise HTTPException(422, problem or "Write a query for at least one side.")
-    left, right = (_side(ask, text) for text in (before, after))
+        raise HTTPException(422, problem or "Write a query for at least one cohort.")
+    left, right = (_cohort(ask, text) for text in (before, after))
     return queries.comparison(ask.conn, left, right, labels=_LABELS)
 
 
-def _side(ask: Ask, text: str) -> Scope:
-    """Return a side: its own times where it names some, else those of the page."""
+def _cohort(ask: Ask, text: str) -> Scope:
+    """Return a cohort: its own times where it names some, else those of the page."""
     common = ask.query if parse(text).has("since", "until") else ask.effective
-    return queries.side(ask.scope_of(common), text)
+    return queries.cohort_scope(ask.scope_of(common), text)
 
 
 @router.get("/compare", name="compare")
 def compare(ask: Asked) -> Response:
-    """Render the form and, once there are two sides, the effect between them."""
-    before, after = _sides(ask)
+    """Render the form and, once there are two cohorts, the effect between them."""
+    before, after = _cohorts(ask)
     problem, found = _problem(ask), None
     if (before or after) and not problem:
         try:
@@ -112,7 +112,7 @@ def _presets(ask: Ask) -> tuple[Link, ...]:
         after, before = newest
         texts = [str(Clause("release", (Pattern((name,)),))) for name in (before, after)]
         pairs.append((f"Release {after} against {before}", texts[0], texts[1]))
-    given = _sides(ask)
+    given = _cohorts(ask)
     return tuple(
         Link(label, ask.link("/compare", before=first, after=second), (first, second) == given)
         for label, first, second in pairs

@@ -134,13 +134,13 @@ def _too_little(metric: MetricEffect) -> str:
     """Return what a verdict on *metric* would need, in words."""
     of_calls = next(each.of_calls for each in METRICS if each.name == metric.metric)
     return (
-        f"a verdict needs {FEWEST} {'conversations' if of_calls else metric.unit} on each side,"
-        " with tools, models and agents that both sides have"
+        f"a verdict needs {FEWEST} {'conversations' if of_calls else metric.unit} in each cohort,"
+        " with tools, models and agents that both cohorts have"
     )
 
 
 def _still_open(effect: Effect, metric: str) -> tuple[str, str]:
-    """Return what the recovery rate of each side does not know about yet."""
+    """Return what the recovery rate of each cohort does not know about yet."""
     if metric != "recovery_rate":
         return "", ""
     before, after = (f", {count(each)} open" if each else "" for each in effect.open_chains)
@@ -186,15 +186,15 @@ def certainty(effect: Effect) -> str:
 
 
 def _nothing_to_compare(effect: Effect) -> str:
-    empty = [not side.calls for side in (effect.before, effect.after)]
+    empty = [not cohort.calls for cohort in (effect.before, effect.after)]
     if all(empty) and effect.excluded_untimed:
         without = plural(effect.excluded_untimed, "failure")
-        return f"Neither side has a call with a time; {without} without one cannot be placed."
+        return f"Neither cohort has a call with a time; {without} without one cannot be placed."
     if all(empty):
-        return "Neither side has a call."
+        return "Neither cohort has a call."
     if any(empty):
-        return "One of the sides has no call."
-    return "The sides have too few conversations, or no tool, model and agent that both have."
+        return "One of the cohorts has no call."
+    return "The cohorts have too few conversations, or no tool, model and agent that both have."
 
 
 def control_sentence(control: Control | None) -> str:

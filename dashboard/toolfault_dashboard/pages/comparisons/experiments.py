@@ -219,17 +219,17 @@ def _sentence(found: Experiment, first: ArmEffect | None) -> str:
         return "Only one arm has been seen: there is nothing to compare it with."
     if found.balance.mismatch:
         return "The assignment is broken, so the figures below compare unlike conversations."
-    sides = (
+    rates = (
         f"{percent(first.treatment)} with {first.arm}, {percent(first.control)} with "
         f"{found.control}"
     )
     if first.verdict == "improved":
-        return f"{first.arm} helps: the failure rate is {sides}."
+        return f"{first.arm} helps: the failure rate is {rates}."
     if first.verdict == "worse":
-        return f"{first.arm} makes it worse: the failure rate is {sides}."
+        return f"{first.arm} makes it worse: the failure rate is {rates}."
     if first.verdict == "no detectable change":
-        return f"No detectable change so far: the failure rate is {sides}."
-    return f"Not enough data yet: the failure rate is {sides}."
+        return f"No detectable change so far: the failure rate is {rates}."
+    return f"Not enough data yet: the failure rate is {rates}."
 
 
 def _certainty(found: Experiment, first: ArmEffect | None, pace: float) -> str:

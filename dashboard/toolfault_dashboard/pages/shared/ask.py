@@ -30,7 +30,7 @@ from toolfault_dashboard.local_sessions import Importing
 from toolfault_dashboard.pages.shared.shell import clock_of, shell_of
 from toolfault_dashboard.pages.shared.waits import Waits
 from toolfault_dashboard.queries.counting.deadline import deadline
-from toolfault_dashboard.queries.counting.patience import StillCounting, patience
+from toolfault_dashboard.queries.counting.time_budget import StillCounting, time_budget
 from toolfault_dashboard.queries.projects import written
 from toolfault_dashboard.queries.reading import reading
 from toolfault_dashboard.queries.rows import ProjectRow
@@ -328,7 +328,7 @@ def open_ask(request: Request) -> Iterator[Ask]:
     waits = services.waits
     with reading(services.engine) as conn, deadline(conn):
         ask = _ask(request, services, conn)
-        with patience(conn, waits.patience(request)):
+        with time_budget(conn, waits.time_budget(request)):
             try:
                 yield ask
             except StillCounting:

@@ -28,7 +28,7 @@ from toolfault_dashboard.formats import visible
 from toolfault_dashboard.pages.shared.ask import WINDOWS, Ask, ask_about
 from toolfault_dashboard.pages.shared.shell import PATHS, bare_shell
 from toolfault_dashboard.queries.counting.deadline import TooSlow
-from toolfault_dashboard.queries.counting.patience import StillCounting
+from toolfault_dashboard.queries.counting.time_budget import StillCounting
 from toolfault_dashboard.render import environment
 from toolfault_dashboard.search import QueryError
 

@@ -27,7 +27,7 @@ class Waits:
         self._lock = threading.Lock()
         self._times: OrderedDict[tuple[str, str], int] = OrderedDict()
 
-    def patience(self, request: Request) -> float | None:
+    def time_budget(self, request: Request) -> float | None:
         """Return after how many seconds the answer to *request* may say how far it is.
 
         None where it must not: of files, of what a form does, and for programs.

@@ -11,7 +11,7 @@ from toolfault_collector.chains.fold import IDENTICAL_REPEAT, ROUND_TRIP
 from toolfault_collector.storage.tables import chain, tool_call
 from toolfault_dashboard.queries.chains.spent import calls_spent
 from toolfault_dashboard.queries.conditions import chains_of
-from toolfault_dashboard.queries.counting.parts import in_parts
+from toolfault_dashboard.queries.counting.segments import in_segments
 from toolfault_dashboard.queries.failures.issues import issues_of
 from toolfault_dashboard.queries.lists.pages import read_page
 from toolfault_dashboard.queries.rows import Attempt, ChainDetail, ChainPage, ChainRow, IssueRow
@@ -84,7 +84,9 @@ def chain_list(
     )
     return ChainPage(
         rows=tuple(_chain(row) for row in page.rows),
-        total=sum(number for (number,) in in_parts(conn, scope, _number, together=_all_together)),
+        total=sum(
+            number for (number,) in in_segments(conn, scope, _number, together=_all_together)
+        ),
         next_cursor=page.next_cursor,
         previous_cursor=page.previous_cursor,
     )

@@ -15,7 +15,11 @@ from toolfault_dashboard.analysis.weights import whole
 from toolfault_dashboard.queries.chains.round_trips import CHAIN_GROUPS
 from toolfault_dashboard.queries.chains.spent import calls_spent
 from toolfault_dashboard.queries.conditions import chains_of
-from toolfault_dashboard.queries.counting.weighing import chain_weight, sampling, weighed_chains
+from toolfault_dashboard.queries.counting.sampling_weights import (
+    chain_weight,
+    sampling,
+    weighted_chains,
+)
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.search import arms_of
 from toolfault_dashboard.search.outcomes import outcome_in
@@ -99,7 +103,7 @@ def _sums(conn: Connection, scope: Scope, group: ColumnElement[Any]) -> Select[A
     """Return the sums of the chains of the scope by *group* and model."""
     key, model = group.label("name"), chain.c.model.label("model")
     timed = chain.c.time_source != "none"
-    told = chain.c.tokens_lost.is_not(None)
+    with_tokens = chain.c.tokens_lost.is_not(None)
     given_up = outcome_in(scope.now, ("abandoned",))
     numbers = {
         "calls_spent": func.sum(calls_spent()),
@@ -109,7 +113,7 @@ def _sums(conn: Connection, scope: Scope, group: ColumnElement[Any]) -> Select[A
         "tokens_lost": func.sum(chain.c.tokens_lost),
         "chains": func.count(),
         "chains_timed": func.count(case((timed, 1))),
-        "chains_with_tokens": func.count(case((told, 1))),
+        "chains_with_tokens": func.count(case((with_tokens, 1))),
     }
     sampled = sampling(conn, scope.project_id).failures
     if sampled:
@@ -122,18 +126,20 @@ def _sums(conn: Connection, scope: Scope, group: ColumnElement[Any]) -> Select[A
             "tokens_lost": func.sum(each * chain.c.tokens_lost),
             "chains": func.sum(each),
             "chains_timed": func.sum(case((timed, each), else_=0.0)),
-            "chains_with_tokens": func.sum(case((told, each), else_=0.0)),
+            "chains_with_tokens": func.sum(case((with_tokens, each), else_=0.0)),
         }
     return (
         select(key, model, *(number.label(name) for name, number in numbers.items()))
-        .select_from(weighed_chains(sampled=sampled))
+        .select_from(weighted_chains(sampled=sampled))
         .where(chains_of(scope))
         .group_by(key, model)
     )
 
 
 def _row(name: str, members: Iterable[Row[Any]], prices: Prices) -> CostRow:
-    chains = spent = given_up = trips = timed = told = priced = tokens = time_lost = money = 0.0
+    chains = spent = given_up = trips = timed = with_tokens = priced = tokens = time_lost = (
+        money
+    ) = 0.0
     for row in members:
         chains += float(row.chains)
         spent += float(row.calls_spent)
@@ -141,7 +147,7 @@ def _row(name: str, members: Iterable[Row[Any]], prices: Prices) -> CostRow:
         trips += float(row.round_trips)
         timed += float(row.chains_timed)
         time_lost += float(row.time_lost_ms or 0)
-        told += float(row.chains_with_tokens)
+        with_tokens += float(row.chains_with_tokens)
         tokens += float(row.tokens_lost or 0)
         cost = prices.cost(row.model, whole(float(row.tokens_lost or 0)))
         if cost is not None:
@@ -155,8 +161,8 @@ def _row(name: str, members: Iterable[Row[Any]], prices: Prices) -> CostRow:
         round_trips=whole(trips),
         time_lost_ms=time_lost if timed else None,
         chains_timed=whole(timed),
-        tokens_lost=whole(tokens) if told else None,
-        chains_with_tokens=whole(told),
+        tokens_lost=whole(tokens) if with_tokens else None,
+        chains_with_tokens=whole(with_tokens),
         money_lost=money if priced else None,
         chains_priced=whole(priced),
     )

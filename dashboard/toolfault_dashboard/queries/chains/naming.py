@@ -13,7 +13,7 @@ from toolfault_collector.protocol.ladder import EXPLICIT, NONE
 from toolfault_collector.storage.chains.rungs import rung
 from toolfault_collector.storage.tables import tool_call
 from toolfault_dashboard.queries.conditions import failures_of
-from toolfault_dashboard.queries.counting.parts import in_parts
+from toolfault_dashboard.queries.counting.segments import in_segments
 from toolfault_dashboard.queries.scope import Scope
 
 __all__ = ["ConversationRungs", "RungRow", "conversation_rungs"]
@@ -69,7 +69,7 @@ class ConversationRungs:
 
 def conversation_rungs(conn: Connection, scope: Scope) -> ConversationRungs:
     """Count the failures of *scope* by what named their conversation and by framework."""
-    groups = _together(in_parts(conn, scope, _of_rows, together=_together, stored=True))
+    groups = _together(in_segments(conn, scope, _of_rows, together=_together, stored=True))
     rows = [_row(*group, failures) for group, failures in groups]
     rows.sort(key=lambda row: (-row.failures, row.rung, row.framework, row.side, row.because))
     return ConversationRungs(
@@ -99,9 +99,9 @@ def _of_rows(conn: Connection, scope: Scope) -> list[tuple[_Group, int]]:
     ]
 
 
-def _together(parts: Sequence[list[tuple[_Group, int]]]) -> list[tuple[_Group, int]]:
+def _together(segments: Sequence[list[tuple[_Group, int]]]) -> list[tuple[_Group, int]]:
     found: Counter[_Group] = Counter()
-    for part in parts:
-        for group, failures in part:
+    for segment in segments:
+        for group, failures in segment:
             found[group] += failures
     return list(found.items())

@@ -11,13 +11,17 @@ from sqlalchemy import ColumnElement, Connection, Select, Subquery, case, func, 
 from toolfault_collector.storage.tables import chain
 from toolfault_dashboard.analysis.clusters import Moments
 from toolfault_dashboard.analysis.rates import Rate
-from toolfault_dashboard.analysis.weights import Amount, total, weighed_rate, whole
+from toolfault_dashboard.analysis.weights import Amount, total, weighted_rate, whole
 from toolfault_dashboard.queries.chains.spent import calls_spent
 from toolfault_dashboard.queries.conditions import chains_of
-from toolfault_dashboard.queries.counting.once import once, remember
-from toolfault_dashboard.queries.counting.parts import in_parts, is_asked_at_once
+from toolfault_dashboard.queries.counting.memoise import memoised, remember
+from toolfault_dashboard.queries.counting.sampling_weights import (
+    chain_weight,
+    sampling,
+    weighted_chains,
+)
+from toolfault_dashboard.queries.counting.segments import in_segments, is_asked_at_once
 from toolfault_dashboard.queries.counting.together import Question, ask_together
-from toolfault_dashboard.queries.counting.weighing import chain_weight, sampling, weighed_chains
 from toolfault_dashboard.queries.figures.clusters import (
     chain_questions,
     chains_by_key,
@@ -73,13 +77,13 @@ def round_trips(conn: Connection, scope: Scope) -> RoundTrips:
     by: dict[str, list[Combination]] = {name: [] for name in _SHOWN}
     if is_asked_at_once(conn, scope):
         found = _at_once(conn, scope, _SHOWN, [(key,) for key in _SHOWN if key != _TRIPS])
-        parts = [_each_alone(found, _SHOWN)]
+        segments = [_each_alone(found, _SHOWN)]
     else:
-        parts = in_parts(
+        segments = in_segments(
             conn, scope, _summed, _SHOWN, outcomes=True, together=_sums_together, stored=True
         )
-    for part in parts:
-        for name, row in part:
+    for segment in segments:
+        for name, row in segment:
             by[name].append(row)
     rows = by["trips"]
     retried = [row for row in rows if row["trips"] > 0]
@@ -87,7 +91,7 @@ def round_trips(conn: Connection, scope: Scope) -> RoundTrips:
     return RoundTrips(
         funnel=_funnel(rows),
         recovery_rate=_recovery(rows, recovered),
-        first_retry_rate=weighed_rate(
+        first_retry_rate=weighted_rate(
             total(amount_of(row, "fix") for row in rows), total(map(amount_of, retried)), fixed
         ),
         round_trips=_sum(rows, "round_trips"),
@@ -134,16 +138,18 @@ def chains_by_argument(conn: Connection, scope: Scope) -> tuple[tuple[str, Chain
     return tuple(sorted(groups, key=lambda each: (*_rank(each[1])[:-1], each[0], each[1].name)))
 
 
-@once
+@memoised
 def combinations(conn: Connection, scope: Scope, keys: tuple[str, ...]) -> Sequence[Combination]:
     """Count the chains of the scope by outcome and *keys*.
 
-    A combination may come more than once, from several parts of the window: add up.
+    A combination may come more than once, from several segments of the window: add up.
     """
     if is_asked_at_once(conn, scope):
         return _at_once(conn, scope, keys, [keys])
-    parts = in_parts(conn, scope, _combined, keys, outcomes=True, together=_together, stored=True)
-    return [row for part in parts for row in part]
+    segments = in_segments(
+        conn, scope, _combined, keys, outcomes=True, together=_together, stored=True
+    )
+    return [row for segment in segments for row in segment]
 
 
 def _at_once(
@@ -202,7 +208,7 @@ def _added(rows: Iterable[tuple[str, Combination]]) -> list[tuple[str, Combinati
     """Add rows of the same outcome, group and columns up."""
     found: dict[tuple[Any, ...], dict[str, Any]] = {}
     for key, row in rows:
-        # Of a part that was kept before anything was sampled the columns are fewer.
+        # Of a segment that was kept before anything was sampled the columns are fewer.
         at = (key, row["outcome"], row[key], len(row))
         known = found.get(at)
         if known is None:
@@ -213,16 +219,16 @@ def _added(rows: Iterable[tuple[str, Combination]]) -> list[tuple[str, Combinati
 
 
 def _sums_together(
-    parts: Sequence[list[tuple[str, Combination]]], _keys: tuple[str, ...]
+    segments: Sequence[list[tuple[str, Combination]]], _keys: tuple[str, ...]
 ) -> list[tuple[str, Combination]]:
-    return _added(each for part in parts for each in part)
+    return _added(each for segment in segments for each in segment)
 
 
-def _together(parts: Sequence[list[Combination]], keys: tuple[str, ...]) -> list[Combination]:
+def _together(segments: Sequence[list[Combination]], keys: tuple[str, ...]) -> list[Combination]:
     grouped = ("outcome", *keys)
     found: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for part in parts:
-        for row in part:
+    for segment in segments:
+        for row in segment:
             at = (*(row[name] for name in grouped), len(row))
             known = found.get(at)
             if known is None:
@@ -255,7 +261,7 @@ def combined_select(conn: Connection, scope: Scope, keys: tuple[str, ...]) -> Se
             *(chain.c[name] for name in (*_SUMMED, *_COUNTED) if name != "calls_spent"),
             *([chain_weight().label("weight")] if sampled else []),
         )
-        .select_from(weighed_chains(sampled=sampled))
+        .select_from(weighted_chains(sampled=sampled))
         .where(chains_of(scope))
         .subquery()
     )
@@ -342,7 +348,7 @@ def _group(name: str, rows: Sequence[Combination], moments: Moments) -> ChainGro
 def _recovery(rows: Sequence[Combination], moments: Moments) -> Rate:
     recovered = [row for row in rows if row["outcome"] == "recovered"]
     closed = [row for row in rows if row["outcome"] != "open"]
-    return weighed_rate(total(map(amount_of, recovered)), total(map(amount_of, closed)), moments)
+    return weighted_rate(total(map(amount_of, recovered)), total(map(amount_of, closed)), moments)
 
 
 def _outcomes(rows: Sequence[Combination]) -> dict[str, int]:

@@ -1,1 +1,1 @@
-"""One side against another: changes, experiments, and any two queries."""
+"""One cohort against another: changes, experiments, and any two queries."""

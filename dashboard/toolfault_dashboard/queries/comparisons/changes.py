@@ -9,7 +9,7 @@ from sqlalchemy import Connection, or_, select
 
 from toolfault_collector.storage.tables import change as change_table
 from toolfault_dashboard.queries.comparisons.detected import PREFIX, detected_changes
-from toolfault_dashboard.queries.counting.once import once
+from toolfault_dashboard.queries.counting.memoise import memoised
 from toolfault_dashboard.queries.rows import ChangeRow
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.windows import window
@@ -33,7 +33,7 @@ def all_changes(conn: Connection, scope: Scope, *, detected: bool = True) -> tup
     return tuple(sorted(found, key=lambda row: -row.occurred_at))
 
 
-@once
+@memoised
 def changes(conn: Connection, scope: Scope) -> tuple[ChangeRow, ...]:
     """Return the recorded changes within the window and tools of the query, newest first.
 

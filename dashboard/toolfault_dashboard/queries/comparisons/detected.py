@@ -20,7 +20,7 @@ from sqlalchemy import Connection, func, or_, select
 
 from toolfault_collector.storage.tables import call_counts, tool_call
 from toolfault_dashboard.queries.conditions import calls_of, counts_of
-from toolfault_dashboard.queries.counting.parts import in_parts
+from toolfault_dashboard.queries.counting.segments import in_segments
 from toolfault_dashboard.queries.rows import ChangeRow
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.visibility import check_query
@@ -58,7 +58,7 @@ def detected_changes(conn: Connection, scope: Scope) -> tuple[ChangeRow, ...]:
     check_query(scope)
     since, until = window(scope)
     everything = replace(scope, query=Query())
-    seen = _together(in_parts(conn, everything, _first_seen, together=_together, stored=True))
+    seen = _together(in_segments(conn, everything, _first_seen, together=_together, stored=True))
     beginnings: dict[tuple[str, str], int] = {}
     for each in seen:
         group = (each.kind, each.owner)
@@ -92,10 +92,10 @@ def _first_seen(conn: Connection, scope: Scope) -> list[_First]:
     return _together([list(_of_calls(conn, scope)), list(_of_counts(conn, scope))])
 
 
-def _together(parts: Sequence[list[_First]]) -> list[_First]:
+def _together(segments: Sequence[list[_First]]) -> list[_First]:
     first: dict[tuple[str, str, str], int] = {}
-    for part in parts:
-        for kind, owner, name, at in part:
+    for segment in segments:
+        for kind, owner, name, at in segment:
             key = (kind, owner, name)
             first[key] = min(first.get(key, at), at)
     return [_First(*key, at) for key, at in first.items()]

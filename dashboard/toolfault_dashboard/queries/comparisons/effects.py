@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from sqlalchemy import Connection
 
 from toolfault_dashboard.analysis.comparisons.by_code import CodeEffect, compare_by_code
+from toolfault_dashboard.analysis.comparisons.cohorts import without_model
 from toolfault_dashboard.analysis.comparisons.effect import (
     Effect,
     MetricEffect,
@@ -16,9 +17,8 @@ from toolfault_dashboard.analysis.comparisons.effect import (
 )
 from toolfault_dashboard.analysis.comparisons.experiments import ArmComparison, as_trial
 from toolfault_dashboard.analysis.comparisons.metrics import METRICS
-from toolfault_dashboard.analysis.comparisons.sides import without_model
-from toolfault_dashboard.queries.comparisons.sides import TIMED, side_of, side_with_codes
-from toolfault_dashboard.queries.counting.parts import as_kept, in_parts
+from toolfault_dashboard.queries.comparisons.cohorts import TIMED, cohort_of, cohort_with_codes
+from toolfault_dashboard.queries.counting.segments import as_kept, in_segments
 from toolfault_dashboard.queries.failures.failures import count_failures
 from toolfault_dashboard.queries.figures.totals import calls_by
 from toolfault_dashboard.queries.projects import has_untimed
@@ -33,10 +33,10 @@ __all__ = [
     "change_comparison",
     "change_control",
     "change_effect",
+    "cohort_scope",
+    "cohorts_of_change",
     "comparison",
     "effect",
-    "side",
-    "sides_of_change",
     "touched_by",
 ]
 
@@ -62,9 +62,9 @@ class Comparison:
         effect: The metrics.
         codes: Every code.
         control: Failure rate of the tools that the change did not touch, see `change_control`.
-        trial: Sides that were assigned at random: as arms of a trial.
-        overlap: Calls that are on both sides, counted successes included. Intervals and verdicts
-            take sides for separate, so they hold only where this is 0.
+        trial: Cohorts that were assigned at random: as arms of a trial.
+        overlap: Calls that are in both cohorts, counted successes included. Intervals and verdicts
+            take cohorts for separate, so they hold only where this is 0.
     """
 
     effect: Effect
@@ -83,14 +83,14 @@ def effect(
     confidence: float = 0.95,
 ) -> Effect:
     """Compare two scopes: before and after a change, two releases, variants or any queries."""
-    left, right = side_of(conn, before, labels[0]), side_of(conn, after, labels[1])
+    left, right = cohort_of(conn, before, labels[0]), cohort_of(conn, after, labels[1])
     if _differ_in_model(before.query, after.query):
         left, right = without_model(left), without_model(right)
     return compare(left, right, confidence=confidence)
 
 
-def side(scope: Scope, text: str) -> Scope:
-    """Return one side of a comparison: *text* within *scope*.
+def cohort_scope(scope: Scope, text: str) -> Scope:
+    """Return one cohort of a comparison: *text* within *scope*.
 
     A key that the text names takes the place of the same key of the scope. A text that names a time
     is about calls that have one: those of an import without times would all be of its day.
@@ -118,18 +118,18 @@ def comparison(
 
     Args:
         conn: Open connection.
-        before: One side.
-        after: The other side.
-        labels: What the sides are called.
+        before: One cohort.
+        after: The other cohort.
+        labels: What the cohorts are called.
         confidence: Two-sided coverage of every interval.
-        equal_mix: Compare at equal mix of tools, models and agents. None: unless the sides differ
+        equal_mix: Compare at equal mix of tools, models and agents. None: unless the cohorts differ
             in their variant alone. These were assigned at random: their mix is equal but for
             chance, and a mix that differs after the assignment is part of the effect.
     """
     if equal_mix is None:
         equal_mix = not _differ_in_variant(before.query, after.query)
-    left, failures, amounts = side_with_codes(conn, before, labels[0])
-    right, others, their_amounts = side_with_codes(conn, after, labels[1])
+    left, failures, amounts = cohort_with_codes(conn, before, labels[0])
+    right, others, their_amounts = cohort_with_codes(conn, after, labels[1])
     if equal_mix and _differ_in_model(before.query, after.query):
         left, right = without_model(left), without_model(right)
     found, codes = compare_by_code(
@@ -152,7 +152,7 @@ def _calls_of_both(conn: Connection, before: Scope, after: Scope) -> int:
     since, until = window(both)
     if since is not None and until is not None and since >= until:
         return 0
-    return sum(number for (number,) in in_parts(conn, both, _calls, together=_added))
+    return sum(number for (number,) in in_segments(conn, both, _calls, together=_added))
 
 
 def _calls(conn: Connection, scope: Scope) -> tuple[int]:
@@ -172,9 +172,9 @@ def _differ_in_variant(before: Query, after: Query) -> bool:
 
 
 def _differ_in_model(before: Query, after: Query) -> bool:
-    """Say whether one side is of other models than the other: that is then what is compared.
+    """Say whether one cohort is of other models than the other: that is then what is compared.
 
-    It cannot be mix as well: no combination with a model would be on both sides.
+    It cannot be mix as well: no combination with a model would be in both cohorts.
     """
     return before.of("model") != after.of("model")
 
@@ -186,11 +186,11 @@ def change_effect(
 
     Args:
         conn: Open connection.
-        scope: What to compare; its own window bounds both sides.
+        scope: What to compare; its own window bounds both cohorts.
         change: The marker. Rows whose source has no times are on neither side.
         window: Microseconds to look at on either side; None takes all.
     """
-    before, after = sides_of_change(scope, change, window=window)
+    before, after = cohorts_of_change(scope, change, window=window)
     found = as_kept(conn, (before, after), lambda: effect(conn, before, after), "effect")
     return replace(found, excluded_untimed=_untimed(conn, before))
 
@@ -204,7 +204,7 @@ def change_comparison(
     confidence: float = 0.95,
 ) -> Comparison:
     """Compare like `change_effect`, with every code and with the other tools as control."""
-    before, after = sides_of_change(scope, change, window=window)
+    before, after = cohorts_of_change(scope, change, window=window)
     found = as_kept(
         conn,
         (before, after),
@@ -238,17 +238,17 @@ def change_control(
         confidence: Two-sided coverage.
 
     Returns:
-        None where a change is about all tools, or no other tool is called on both sides.
+        None where a change is about all tools, or no other tool is called in both cohorts.
     """
     touched = [change.tool] if change.tool is not None else []
     if change.is_detected and change.kind in ("model", "release"):
-        _, after = sides_of_change(scope, change, window=window)
+        _, after = cohorts_of_change(scope, change, window=window)
         touched = sorted(calls_by(conn, after, "tool"))
     if not touched:
         return None
     others = Clause("tool", tuple(Pattern((tool,)) for tool in touched), negated=True)
     left, right = (
-        side_of(conn, replace(part, query=part.query.and_(Query((others,)))), "")
+        cohort_of(conn, replace(part, query=part.query.and_(Query((others,)))), "")
         for part in _in_time(scope, change, window)
     )
     if not left.calls.rows or not right.calls.rows:
@@ -256,7 +256,7 @@ def change_control(
     return Control(compare_metric(METRICS[0], left, right, confidence=confidence), len(touched))
 
 
-def sides_of_change(
+def cohorts_of_change(
     scope: Scope, change: ChangeRow, *, window: int | None = None
 ) -> tuple[Scope, Scope]:
     """Return the scopes before and after *change*, as far as it can have touched them.
@@ -303,14 +303,20 @@ def _in_time(scope: Scope, change: ChangeRow, window: int | None) -> tuple[Scope
 
 
 def _untimed_of_either(conn: Connection, before: Scope, after: Scope) -> int:
-    """Return how many failures without a time a side would have if it named no time, each once."""
-    sides = [
+    """Return the number of failures without a time, each once, if no cohort named a time."""
+    cohorts = [
         replace(each, query=each.query.without("time", "since", "until"))
         for each in (before, after)
         if TIMED in each.query.clauses
     ]
-    both = [replace(sides[0], query=sides[0].query.and_(sides[1].query))] if len(sides) > 1 else []
-    return sum(_untimed(conn, each) for each in sides) - sum(_untimed(conn, each) for each in both)
+    both = (
+        [replace(cohorts[0], query=cohorts[0].query.and_(cohorts[1].query))]
+        if len(cohorts) > 1
+        else []
+    )
+    return sum(_untimed(conn, each) for each in cohorts) - sum(
+        _untimed(conn, each) for each in both
+    )
 
 
 def _untimed(conn: Connection, before: Scope) -> int:

@@ -11,7 +11,7 @@ from toolfault_collector.storage.tables import call_counts, tool_call
 from toolfault_dashboard.analysis.comparisons.balance import balance
 from toolfault_dashboard.analysis.comparisons.experiments import ArmEffect, Experiment, arm_effects
 from toolfault_dashboard.analysis.comparisons.metrics import MetricName
-from toolfault_dashboard.queries.comparisons.sides import sides_of
+from toolfault_dashboard.queries.comparisons.cohorts import cohorts_of
 from toolfault_dashboard.queries.comparisons.trials import (
     TrialLooks,
     before_trial,
@@ -19,8 +19,8 @@ from toolfault_dashboard.queries.comparisons.trials import (
     trial_scope,
 )
 from toolfault_dashboard.queries.conditions import calls_of, counts_of
-from toolfault_dashboard.queries.counting.once import once
-from toolfault_dashboard.queries.counting.parts import in_parts
+from toolfault_dashboard.queries.counting.memoise import memoised
+from toolfault_dashboard.queries.counting.segments import in_segments
 from toolfault_dashboard.queries.figures.conversation_counts import count_conversations
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.search import arms_of
@@ -32,12 +32,14 @@ MOST_ARMS = 30
 control metric by metric, which no limit on the time of statements bounds."""
 
 
-@once
+@memoised
 def experiments(conn: Connection, scope: Scope) -> Mapping[str, tuple[str, ...]]:
     """Return the trials of the scope and their arms, in alphabetical order."""
     found: defaultdict[str, set[str]] = defaultdict(set)
     for variant in {
-        each for part in in_parts(conn, scope, _variants, together=_together) for each in part
+        each
+        for segment in in_segments(conn, scope, _variants, together=_together)
+        for each in segment
     }:
         for entry in arms_of(variant):
             name, separator, arm = entry.partition("=")
@@ -46,8 +48,8 @@ def experiments(conn: Connection, scope: Scope) -> Mapping[str, tuple[str, ...]]
     return {name: tuple(sorted(found[name])) for name in sorted(found)}
 
 
-def _together(parts: Sequence[list[str]]) -> list[str]:
-    return list(dict.fromkeys(variant for part in parts for variant in part))
+def _together(segments: Sequence[list[str]]) -> list[str]:
+    return list(dict.fromkeys(variant for segment in segments for variant in segment))
 
 
 def _variants(conn: Connection, scope: Scope) -> list[str]:
@@ -84,13 +86,13 @@ def experiment(
     if arms is None:
         return None
     control = _control(arms, control)
-    sides = sides_of(conn, {arm: trial_scope(scope, name, arm) for arm in arms})
+    cohorts = cohorts_of(conn, {arm: trial_scope(scope, name, arm) for arm in arms})
     earlier = before_trial(conn, scope, name)
     effects: list[ArmEffect] = []
     for arm in arms:
         if arm != control:
             effects += arm_effects(
-                sides[control], sides[arm], confidence=confidence, earlier=earlier
+                cohorts[control], cohorts[arm], confidence=confidence, earlier=earlier
             )
     counted = count_conversations(conn, *(trial_scope(scope, name, arm) for arm in arms))
     conversations = dict(zip(arms, counted, strict=True))

@@ -14,7 +14,7 @@ from toolfault_dashboard.analysis.comparisons.earlier import Earlier
 from toolfault_dashboard.analysis.comparisons.experiments import arm_effect
 from toolfault_dashboard.analysis.comparisons.metrics import METRICS, MetricName
 from toolfault_dashboard.analysis.rates import Interval
-from toolfault_dashboard.queries.comparisons.sides import growing_sides
+from toolfault_dashboard.queries.comparisons.cohorts import growing_cohorts
 from toolfault_dashboard.queries.conditions import calls_of, counts_of
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.windows import window
@@ -115,11 +115,13 @@ def trial_looks(
     looks: list[TrialLook] = []
     ends = _ends(begin, end, days * DAY_US)
     scopes = {arm: trial_scope(scope, name, arm) for arm in arms}
-    for until, sides in zip(ends, growing_sides(conn, scopes, ends) if ends else (), strict=True):
+    for until, cohorts in zip(
+        ends, growing_cohorts(conn, scopes, ends) if ends else (), strict=True
+    ):
         for arm in arms:
             if arm == control:
                 continue
-            found = arm_effect(measured, sides[control], sides[arm], confidence=confidence)
+            found = arm_effect(measured, cohorts[control], cohorts[arm], confidence=confidence)
             looks.append(
                 TrialLook(
                     until, arm, found.n_control, found.n_treatment, found.control,

@@ -31,9 +31,9 @@ from toolfault_collector.storage.database.engine import is_columnar
 from toolfault_collector.storage.rollups import HOUR_US, MILLION
 from toolfault_collector.storage.tables import call_counts, failure_counts, issue, tool_call
 from toolfault_dashboard.queries.conditions import calls_of, counts_of, failures_of
-from toolfault_dashboard.queries.counting.once import once
-from toolfault_dashboard.queries.counting.parts import in_parts
-from toolfault_dashboard.queries.counting.weighing import added, counted, sampling, weight
+from toolfault_dashboard.queries.counting.memoise import memoised
+from toolfault_dashboard.queries.counting.sampling_weights import added, counted, sampling, weight
+from toolfault_dashboard.queries.counting.segments import in_segments
 from toolfault_dashboard.queries.projects import has_untimed
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.windows import window
@@ -87,8 +87,8 @@ def failures_per_bucket(
         offset: Where buckets begin, whole days.
     """
     found: Counter[tuple[str, int]] = Counter()
-    for part in in_parts(conn, scope, _per_bucket, width, offset):
-        found.update(part)
+    for segment in in_segments(conn, scope, _per_bucket, width, offset):
+        found.update(segment)
     return found
 
 
@@ -100,20 +100,20 @@ def _per_bucket(
     at = ((tool_call.c.occurred_at - literal(offset)) // literal(width)).label("bucket")
     by: _By = "pair" if scope.query.has(*PAIR_KEYS) else "code"
     inner, edges = _split(scope, DAY_US if by == "pair" else HOUR_US)
-    parts: list[Select[Any]] = [
+    selects: list[Select[Any]] = [
         select(tool_call.c.code, at, func.count())
         .where(failures_of(edge))
         .group_by(tool_call.c.code, at)
         for edge in edges
     ]
     if inner is not None:
-        parts.append(
+        selects.append(
             select(table.name, bucket, func.sum(table.failures))
             .where(*_whole(scope, by, inner))
             .group_by(table.name, bucket)
         )
     found: Counter[tuple[str, int]] = Counter()
-    for code, number, failures in _all(conn, parts):
+    for code, number, failures in _all(conn, selects):
         found[code or "", number] += int(failures)
     return found
 
@@ -122,33 +122,33 @@ def call_selects(scope: Scope, *, sampled: bool) -> list[Select[Any]]:
     """Return the selects of calls by tool, folded successes included; keys: a window, and tools."""
     table = failure_counts.c
     inner, edges = _split(scope, DAY_US)
-    parts: list[Select[Any]] = []
+    selects: list[Select[Any]] = []
     for edge in edges:
         tool = call_counts.c.tool
         name = tool_of_call()
-        parts += [
+        selects += [
             select(name, *counted(sampled=sampled)).where(calls_of(edge)).group_by(name),
             select(tool, *added(call_counts.c.calls, sampled=sampled))
             .where(counts_of(edge), tool.is_not(None))
             .group_by(tool),
         ]
     if inner is not None:
-        parts += [
+        selects += [
             select(table.name, *added(table.calls, sampled=sampled))
             .where(*_whole(scope, by, inner))
             .group_by(table.name)
             for by in _CALLS
         ]
         if sampled:
-            parts += [
+            selects += [
                 select(table.tool, *numbers).where(*_whole(scope, by, inner)).group_by(table.tool)
                 for by, numbers in _NOT_SENT
             ]
-    return parts
+    return selects
 
 
 def _stand_for(unit: float) -> Any:
-    """Return the calls of a rollup that holds them in parts of *unit*."""
+    """Return the calls of a rollup that holds them in units of *unit*."""
     return func.sum(failure_counts.c.calls) / unit
 
 
@@ -162,8 +162,8 @@ _NOT_SENT: Final[tuple[tuple[_By, list[Any]], ...]] = (
 def calls_per_day(conn: Connection, scope: Scope) -> dict[int, float]:
     """Return calls by day number, time // day, folded successes included; keys: a window."""
     found: Counter[int] = Counter()
-    for part in in_parts(conn, scope, _calls_per_day):
-        found.update(part)
+    for segment in in_segments(conn, scope, _calls_per_day):
+        found.update(segment)
     return dict(found)
 
 
@@ -176,27 +176,27 @@ def _calls_per_day(conn: Connection, scope: Scope) -> dict[int, float]:
         (column // literal(DAY_US)).label("day")
         for column in (tool_call.c.occurred_at, call_counts.c.minute, table.period)
     )
-    parts: list[Select[Any]] = []
+    selects: list[Select[Any]] = []
     for edge in edges:
-        parts += [
+        selects += [
             select(day, reported).where(calls_of(edge)).group_by(day),
             select(of_minute, func.sum(call_counts.c.calls))
             .where(counts_of(edge), call_counts.c.tool.is_not(None))
             .group_by(of_minute),
         ]
     if inner is not None:
-        parts += [
+        selects += [
             select(period, func.sum(table.calls)).where(*_whole(scope, by, inner)).group_by(period)
             for by in _CALLS
         ]
         if sampled:
-            parts.append(
+            selects.append(
                 select(period, _stand_for(float(MILLION)))
                 .where(*_whole(scope, "unsent", inner))
                 .group_by(period)
             )
     found: defaultdict[int, float] = defaultdict(int)
-    for number, calls in _all(conn, parts):
+    for number, calls in _all(conn, selects):
         found[number] += float(calls) if sampled else int(calls)
     return found
 
@@ -206,7 +206,7 @@ def folded_conversations(scope: Scope) -> ScalarSelect[Any]:
     inner, edges = _split(scope, DAY_US)
     one_tool = scope.query.has("tool")
     tool = call_counts.c.tool
-    parts: list[Select[Any]] = [
+    selects: list[Select[Any]] = [
         select(func.sum(call_counts.c.conversations).label("conversations")).where(
             counts_of(edge), tool.is_not(None) if one_tool else tool.is_(None)
         )
@@ -214,21 +214,21 @@ def folded_conversations(scope: Scope) -> ScalarSelect[Any]:
     ]
     if inner is not None:
         name = failure_counts.c.name
-        parts.append(
+        selects.append(
             select(func.sum(failure_counts.c.calls).label("conversations")).where(
                 *_whole(scope, "ended", inner), name != "" if one_tool else name == ""
             )
         )
-    added = (parts[0] if len(parts) == 1 else union_all(*parts)).subquery()
+    added = (selects[0] if len(selects) == 1 else union_all(*selects)).subquery()
     return select(func.coalesce(func.sum(added.c.conversations), 0)).scalar_subquery()
 
 
-@once
+@memoised
 def failures_by_pair(conn: Connection, scope: Scope) -> dict[tuple[str, str], tuple[int, int]]:
     """Return failures by tool and code, and how many of them are in no chain."""
     found: dict[tuple[str, str], tuple[int, int]] = {}
-    for part in in_parts(conn, scope, _by_pair):
-        for pair, (failures, outside) in part.items():
+    for segment in in_segments(conn, scope, _by_pair):
+        for pair, (failures, outside) in segment.items():
             before = found.get(pair, (0, 0))
             found[pair] = (before[0] + failures, before[1] + outside)
     return found
@@ -243,19 +243,19 @@ def pair_selects(scope: Scope) -> list[Select[Any]]:
     table = failure_counts.c
     inner, edges = _split(scope, DAY_US)
     pair = (tool_of_call(), tool_call.c.code)
-    parts: list[Select[Any]] = [
+    selects: list[Select[Any]] = [
         select(*pair, func.count(), func.count() - func.count(tool_call.c.chain_id))
         .where(failures_of(edge))
         .group_by(*pair)
         for edge in edges
     ]
     if inner is not None:
-        parts.append(
+        selects.append(
             select(table.tool, table.name, func.sum(table.failures), func.sum(table.calls))
             .where(*_whole(scope, "pair", inner))
             .group_by(table.tool, table.name)
         )
-    return parts
+    return selects
 
 
 def pairs_of(rows: Iterable[Any]) -> dict[tuple[str, str], tuple[int, int]]:
@@ -274,33 +274,33 @@ def failures_by_field(conn: Connection, scope: Scope) -> Counter[tuple[str, str]
     The query may ask for a window, and for tools.
     """
     found: Counter[tuple[str, str]] = Counter()
-    for part in in_parts(conn, scope, _by_field):
-        found.update(part)
+    for segment in in_segments(conn, scope, _by_field):
+        found.update(segment)
     return found
 
 
 def _by_field(conn: Connection, scope: Scope) -> Counter[tuple[str, str]]:
     table = failure_counts.c
     inner, edges = _split(scope, DAY_US)
-    parts: list[Select[Any]] = []
+    selects: list[Select[Any]] = []
     for edge in edges:
         named = (issue.c.tool_call_id == tool_call.c.id) & (issue.c.root_field != "")
         field: Any = func.coalesce(issue.c.root_field, "")
         tool = tool_of_call()
-        parts.append(
+        selects.append(
             select(tool, field.label("field"), func.count(func.distinct(tool_call.c.id)))
             .select_from(tool_call.outerjoin(issue, named))
             .where(failures_of(edge))
             .group_by(tool, issue.c.root_field)
         )
     if inner is not None:
-        parts.append(
+        selects.append(
             select(table.tool, table.name, func.sum(table.failures))
             .where(*_whole(scope, "field", inner))
             .group_by(table.tool, table.name)
         )
     found: Counter[tuple[str, str]] = Counter()
-    for tool, name, failures in _all(conn, parts):
+    for tool, name, failures in _all(conn, selects):
         if failures:
             found[tool, name] += int(failures)
     return found
@@ -315,9 +315,9 @@ def tool_of_call() -> Any:
     return func.coalesce(tool_call.c.tool, "").label("tool")
 
 
-def _all(conn: Connection, parts: Sequence[Select[Any]]) -> Iterable[Any]:
-    """Return the rows of all *parts* in one statement."""
-    return conn.execute(parts[0] if len(parts) == 1 else union_all(*parts)).all()
+def _all(conn: Connection, selects: Sequence[Select[Any]]) -> Iterable[Any]:
+    """Return the rows of all *selects* in one statement."""
+    return conn.execute(selects[0] if len(selects) == 1 else union_all(*selects)).all()
 
 
 _COLUMNS: Final = {

@@ -28,6 +28,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+import numpy as np
 from sqlalchemy import Connection, Engine, bindparam, delete, or_, select
 
 import toolfault_collector
@@ -241,8 +242,6 @@ class _Reader(pickle.Unpickler):
     """Makes no object but those that answers consist of."""
 
     def persistent_load(self, array: tuple[str, str, bytes]) -> Any:
-        import numpy as np
-
         kind, narrow, values = array
         return np.frombuffer(values, dtype=np.dtype(narrow)).astype(np.dtype(kind))
 

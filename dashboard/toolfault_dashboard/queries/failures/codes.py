@@ -2,7 +2,8 @@
 
 A failure with issues of different codes has the own code ``invalid_input``; under that alone nobody
 would find that a field was missing. So it stands in the row of each of its codes, once. What is
-drawn or added up as parts of a whole (failures over time, the cost of chains) goes by the own code.
+drawn or added up as segments of a whole (failures over time, the cost of chains) goes by the own
+code.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from sqlalchemy import ColumnElement, Connection, Label, Select, and_
 from toolfault_collector.storage.tables import issue, tool_call
 from toolfault_dashboard.analysis.weights import Amount
 from toolfault_dashboard.queries.conditions import failures_of
-from toolfault_dashboard.queries.counting.once import once
-from toolfault_dashboard.queries.counting.parts import in_parts
+from toolfault_dashboard.queries.counting.memoise import memoised
 from toolfault_dashboard.queries.counting.rollups import tool_of_call
-from toolfault_dashboard.queries.counting.weighing import amount, counted_once, sampling
+from toolfault_dashboard.queries.counting.sampling_weights import amount, counted_once, sampling
+from toolfault_dashboard.queries.counting.segments import in_segments
 from toolfault_dashboard.queries.scope import Scope
 
 __all__ = ["failures_by_issue_code", "issue_codes", "of_issue_codes", "of_other_issues"]
@@ -49,10 +50,10 @@ def of_other_issues(
     )
 
 
-@once
+@memoised
 def failures_by_issue_code(conn: Connection, scope: Scope) -> _Pairs:
     """Return failures by tool and the code of an issue, where their own code is another one."""
-    return _together(in_parts(conn, scope, _counted, together=_together, stored=True))
+    return _together(in_segments(conn, scope, _counted, together=_together, stored=True))
 
 
 def _counted(conn: Connection, scope: Scope) -> _Pairs:
@@ -70,9 +71,9 @@ def of_issue_codes(rows: Iterable[Any]) -> _Pairs:
     return {(tool, code): amount(numbers) for tool, code, *numbers in rows}
 
 
-def _together(parts: Sequence[_Pairs]) -> _Pairs:
+def _together(segments: Sequence[_Pairs]) -> _Pairs:
     found: dict[tuple[str, str], Amount] = {}
-    for part in parts:
-        for pair, each in part.items():
+    for segment in segments:
+        for pair, each in segment.items():
             found[pair] = found.get(pair, Amount()) + each
     return found

@@ -21,11 +21,11 @@ from sqlalchemy import (
 from toolfault_collector.storage.tables import chain, issue, tool_call
 from toolfault_dashboard.queries.conditions import failures_of
 from toolfault_dashboard.queries.counting import rollups
-from toolfault_dashboard.queries.counting.parts import in_parts, is_asked_at_once
+from toolfault_dashboard.queries.counting.segments import in_segments, is_asked_at_once
 from toolfault_dashboard.queries.counting.together import Question, ask_together
 from toolfault_dashboard.queries.failures.codes import failures_by_issue_code, of_other_issues
 from toolfault_dashboard.queries.failures.failures import count_failures
-from toolfault_dashboard.queries.failures.found import is_of_index
+from toolfault_dashboard.queries.failures.matches import is_of_index
 from toolfault_dashboard.queries.failures.newest import newest
 from toolfault_dashboard.queries.rows import Facet, Facets, FacetValue
 from toolfault_dashboard.queries.scope import Scope
@@ -172,8 +172,8 @@ def _values(
         if at[0] not in most and is_asked_at_once(conn, at[0])
     }
     questions = [_question(scope, tuple(keys)) for (scope, _), keys in at_once.items()]
-    told = zip(at_once.values(), ask_together(conn, questions), strict=True)
-    counted: list[Iterable[_Line]] = [_told(tuple(keys), rows) for keys, rows in told]
+    answers = zip(at_once.values(), ask_together(conn, questions), strict=True)
+    counted: list[Iterable[_Line]] = [_lines(tuple(keys), rows) for keys, rows in answers]
     counted += [
         _counted(conn, scope, tuple(keys), most.get(scope))
         for (scope, kind), keys in together.items()
@@ -206,17 +206,17 @@ def _counted(
         yield from _where(conn, begin.same, begin.of_same(), keys)
         scope = begin.later
     outcomes = "chain" in keys
-    parts = in_parts(
+    segments = in_segments(
         conn, scope, _of_rows, keys, outcomes=outcomes, together=_together, stored=True
     )
-    for part in parts:
-        yield from part
+    for segment in segments:
+        yield from segment
 
 
-def _together(parts: Sequence[list[_Line]], _keys: tuple[str, ...]) -> list[_Line]:
+def _together(segments: Sequence[list[_Line]], _keys: tuple[str, ...]) -> list[_Line]:
     found: Counter[tuple[str, str]] = Counter()
-    for part in parts:
-        for key, value, failures in part:
+    for segment in segments:
+        for key, value, failures in segment:
             found[key, value] += failures
     return [(key, value, failures) for (key, value), failures in found.items()]
 
@@ -228,7 +228,7 @@ def _of_rows(conn: Connection, scope: Scope, keys: tuple[str, ...]) -> list[_Lin
 def _where(
     conn: Connection, scope: Scope, where: ColumnElement[bool], keys: tuple[str, ...]
 ) -> list[_Line]:
-    return _told(keys, conn.execute(_statement(scope, where, keys)))
+    return _lines(keys, conn.execute(_statement(scope, where, keys)))
 
 
 def _statement(
@@ -243,7 +243,7 @@ def _statement(
     return select(*columns, func.count()).select_from(rows).where(where).group_by(*columns)
 
 
-def _told(keys: tuple[str, ...], rows: Iterable[Any]) -> list[_Line]:
+def _lines(keys: tuple[str, ...], rows: Iterable[Any]) -> list[_Line]:
     """Return the rows of `_statement` key by key."""
     found: Counter[tuple[str, str]] = Counter()
     for *values, failures in rows:

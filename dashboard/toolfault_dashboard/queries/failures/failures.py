@@ -25,8 +25,8 @@ from toolfault_collector.storage.chains.rungs import rung
 from toolfault_collector.storage.tables import chain, kind_state, message, signature, tool_call
 from toolfault_dashboard.queries.chains.chains import chain_detail
 from toolfault_dashboard.queries.conditions import failures_of
-from toolfault_dashboard.queries.failures.found import found
 from toolfault_dashboard.queries.failures.issues import issues_of
+from toolfault_dashboard.queries.failures.matches import matches
 from toolfault_dashboard.queries.lists.pages import read_page
 from toolfault_dashboard.queries.rows import (
     ChainDetail,
@@ -132,7 +132,7 @@ def failures_statement(scope: Scope, where: ColumnElement[bool] | None = None) -
 
 def count_failures(conn: Connection, scope: Scope) -> int:
     """Return the number of failures in the scope."""
-    return found(conn, scope).number
+    return matches(conn, scope).number
 
 
 def failure_list(
@@ -152,7 +152,7 @@ def failure_list(
     """
     where = None
     if total is None:
-        counted = found(conn, scope)
+        counted = matches(conn, scope)
         total = counted.number
         if not total and not cursor:
             # Looking for the newest of none would read all that there is once more.

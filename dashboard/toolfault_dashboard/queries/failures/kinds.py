@@ -15,8 +15,8 @@ from toolfault_dashboard.analysis.weights import whole
 from toolfault_dashboard.queries.buckets import Bucket, bucket_of, bucket_start, buckets
 from toolfault_dashboard.queries.chains.spent import calls_spent
 from toolfault_dashboard.queries.conditions import failures_of
-from toolfault_dashboard.queries.counting.parts import in_parts
-from toolfault_dashboard.queries.counting.weighing import sampling, weight
+from toolfault_dashboard.queries.counting.sampling_weights import sampling, weight
+from toolfault_dashboard.queries.counting.segments import in_segments
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.visibility import seen, sees
 from toolfault_dashboard.queries.windows import window
@@ -154,8 +154,8 @@ def _states(conn: Connection, scope: Scope, which: ColumnElement[bool]) -> dict[
 def _counted(conn: Connection, scope: Scope) -> _Counted:
     found: _Counted = {}
     sampled = sampling(conn, scope.project_id).failures
-    for part in in_parts(conn, scope, _by_signature, sampled):
-        for number, each in part.items():
+    for segment in in_segments(conn, scope, _by_signature, sampled):
+        for number, each in segment.items():
             known = found.get(number, _Sum())
             found[number] = _Sum(
                 known.failures + each.failures,
@@ -249,8 +249,8 @@ def _counts(
     named = tuple(each for each in shown if each is not None)
     found: defaultdict[tuple[int, int], int] = defaultdict(int)
     if starts and named:
-        for part in in_parts(conn, scope, _per_bucket, bucket, named):
-            for (number, start), failures in part.items():
+        for segment in in_segments(conn, scope, _per_bucket, bucket, named):
+            for (number, start), failures in segment.items():
                 found[number, start] += failures
     return {
         each: tuple(0 if each is None else found.get((each, start), 0) for start in starts)

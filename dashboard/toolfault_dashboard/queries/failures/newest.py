@@ -9,8 +9,8 @@ from sqlalchemy import ColumnElement, Connection, func, select
 
 from toolfault_collector.storage.tables import tool_call
 from toolfault_dashboard.queries.conditions import failures_of
-from toolfault_dashboard.queries.counting.once import once
-from toolfault_dashboard.queries.counting.parts import as_kept, in_parts
+from toolfault_dashboard.queries.counting.memoise import memoised
+from toolfault_dashboard.queries.counting.segments import as_kept, in_segments
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.windows import between, window
 
@@ -36,15 +36,15 @@ class Newest:
         return failures_of(self.same) & (tool_call.c.id >= self.row)
 
 
-@once
+@memoised
 def newest(conn: Connection, scope: Scope, failures: int) -> Newest:
     """Return where the newest *failures* of *scope* begin; it must have as many.
 
-    The day is found from what is known of each day (``queries.parts``), so that only that one's
-    rows are walked through.
+    The day is found from what is known of each day (``queries.counting.segments``), so that only
+    that one's rows are walked through.
     """
     left, (begin, end) = failures, window(scope)
-    for begin, end, held in reversed(_by_part(conn, scope)):  # noqa: B007 - the last one
+    for begin, end, held in reversed(_by_segment(conn, scope)):  # noqa: B007 - the last one
         if held >= left:
             break
         left -= held
@@ -54,13 +54,13 @@ def newest(conn: Connection, scope: Scope, failures: int) -> Newest:
     return Newest(between(scope, at + 1, until), between(scope, at, at + 1), row)
 
 
-def _by_part(conn: Connection, scope: Scope) -> list[tuple[int | None, int | None, int]]:
-    """Return begin, end (microseconds, None where open) and failures of the parts of the window.
+def _by_segment(conn: Connection, scope: Scope) -> list[tuple[int | None, int | None, int]]:
+    """Return begin, end (microseconds, None where open) and failures of the segments of the window.
 
     Oldest first; of a large window they are its whole days and what is around them.
     """
-    parts = in_parts(conn, scope, _number, together=_one_after_the_other)
-    return [each for part in parts for each in part]
+    segments = in_segments(conn, scope, _number, together=_one_after_the_other)
+    return [each for segment in segments for each in segment]
 
 
 _Numbers = tuple[tuple[int | None, int | None, int], ...]
@@ -71,8 +71,8 @@ def _number(conn: Connection, scope: Scope) -> _Numbers:
     return ((*window(scope), conn.execute(counted).scalar_one()),)
 
 
-def _one_after_the_other(parts: Sequence[_Numbers]) -> _Numbers:
-    return tuple(each for part in parts for each in part)
+def _one_after_the_other(segments: Sequence[_Numbers]) -> _Numbers:
+    return tuple(each for segment in segments for each in segment)
 
 
 def _oldest(conn: Connection, scope: Scope, failures: int) -> tuple[int, int]:

@@ -17,7 +17,7 @@ from toolfault_collector.storage.tables import call_counts, tool_call
 from toolfault_dashboard.analysis.rates import Rate
 from toolfault_dashboard.analysis.weights import Amount
 from toolfault_dashboard.queries.conditions import calls_of, counts_of
-from toolfault_dashboard.queries.counting.weighing import amount, counted, sampling
+from toolfault_dashboard.queries.counting.sampling_weights import amount, counted, sampling
 from toolfault_dashboard.queries.figures.breakdown import Told, rated_pairs, together
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.visibility import sees

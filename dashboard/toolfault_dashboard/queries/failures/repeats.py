@@ -17,7 +17,7 @@ from sqlalchemy import ColumnElement, Connection, and_, exists, false, func, or_
 from toolfault_collector.storage.tables import call_counts, tool_call
 from toolfault_dashboard.analysis.rates import Rate
 from toolfault_dashboard.queries.conditions import calls_of, counts_of
-from toolfault_dashboard.queries.counting.weighing import amount, counted, sampling
+from toolfault_dashboard.queries.counting.sampling_weights import amount, counted, sampling
 from toolfault_dashboard.queries.figures.breakdown import Told, rated_pairs, together
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.search.sql import by_storage

@@ -11,9 +11,9 @@ from sqlalchemy import Connection, case, func, select
 
 from toolfault_collector.storage.tables import tool_call
 from toolfault_dashboard.analysis.rates import Rate
-from toolfault_dashboard.analysis.weights import weighed_rate
+from toolfault_dashboard.analysis.weights import weighted_rate
 from toolfault_dashboard.queries.conditions import calls_of
-from toolfault_dashboard.queries.counting.weighing import amount, counted, sampling
+from toolfault_dashboard.queries.counting.sampling_weights import amount, counted, sampling
 from toolfault_dashboard.queries.figures.totals import calls_by
 from toolfault_dashboard.queries.scope import Scope
 
@@ -61,7 +61,7 @@ def silent_successes(conn: Connection, scope: Scope) -> tuple[SilentRow, ...]:
             tool=row.tool,
             rule=row.detection.removeprefix("soft:"),
             calls=calls.whole,
-            rate=weighed_rate(calls, per_tool[row.tool]),
+            rate=weighted_rate(calls, per_tool[row.tool]),
             example=row.event_id,
             conversation=row.session_id,
             last_at=row.last_at,

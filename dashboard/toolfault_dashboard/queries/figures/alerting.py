@@ -18,7 +18,7 @@ from toolfault_collector.storage.tables import (
 from toolfault_dashboard.analysis.comparisons.estimates import Estimate, crude
 from toolfault_dashboard.analysis.comparisons.metrics import METRICS
 from toolfault_dashboard.queries.buckets import bucket_of, bucket_start
-from toolfault_dashboard.queries.comparisons.sides import side_of
+from toolfault_dashboard.queries.comparisons.cohorts import cohort_of
 from toolfault_dashboard.queries.conditions import failures_of
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.search.states import kinds_with_state, seen_after_fix
@@ -92,8 +92,8 @@ def came_back(conn: Connection, project_id: int) -> dict[str, CameBack]:
 
 
 def round_trips_of(conn: Connection, scope: Scope) -> Estimate:
-    """Return round trips per operation of *scope*, as comparisons estimate them for one side."""
-    return crude(_ROUND_TRIPS, side_of(conn, scope, ""))
+    """Return round trips per operation of *scope*, as comparisons estimate them for one cohort."""
+    return crude(_ROUND_TRIPS, cohort_of(conn, scope, ""))
 
 
 def dropped(conn: Connection, project_id: int, since: int, until: int) -> int:

@@ -10,12 +10,12 @@ from sqlalchemy import Connection, func, literal, select, union_all
 
 from toolfault_collector.storage.tables import call_counts, tool_call
 from toolfault_dashboard.analysis.rates import Rate
-from toolfault_dashboard.analysis.weights import Amount, Amounts, weighed_rate
+from toolfault_dashboard.analysis.weights import Amount, Amounts, weighted_rate
 from toolfault_dashboard.queries.chains.round_trips import chains_by
 from toolfault_dashboard.queries.conditions import calls_of, counts_of, failures_of
-from toolfault_dashboard.queries.counting.once import once
-from toolfault_dashboard.queries.counting.parts import in_parts
-from toolfault_dashboard.queries.counting.weighing import added, amount, counted, sampling
+from toolfault_dashboard.queries.counting.memoise import memoised
+from toolfault_dashboard.queries.counting.sampling_weights import added, amount, counted, sampling
+from toolfault_dashboard.queries.counting.segments import in_segments
 from toolfault_dashboard.queries.rows import ChainGroup
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.search import arms_of
@@ -104,7 +104,7 @@ def breakdown(conn: Connection, scope: Scope, by: BreakdownKey) -> Breakdown:
                 name=name,
                 calls=per_name[name].whole,
                 failures=failed_of_name[name].whole,
-                rate=weighed_rate(failed_of_name[name], per_name[name]),
+                rate=weighted_rate(failed_of_name[name], per_name[name]),
                 chains=chains.get(name),
             )
             for name in names
@@ -126,35 +126,35 @@ def rated_pairs(
     Args:
         conn: Open connection.
         scope: Which calls.
-        count: Counts a part of them; a function of a module.
-        many: See `in_parts`.
+        count: Counts a segment of them; a function of a module.
+        many: See `in_segments`.
     """
-    found = together(in_parts(conn, scope, count, together=together, many=many, stored=True))
+    found = together(in_segments(conn, scope, count, together=together, many=many, stored=True))
     calls = _by_pair(conn, scope, "model")[0] if found else {}
     for tool, model, what, had in found:
-        yield tool, model, what, had.whole, weighed_rate(had, calls.get((tool, model), Amount()))
+        yield tool, model, what, had.whole, weighted_rate(had, calls.get((tool, model), Amount()))
 
 
-def together(parts: Sequence[Told[_What]]) -> Told[_What]:
+def together(segments: Sequence[Told[_What]]) -> Told[_What]:
     """Add counts up."""
     found: dict[tuple[str, str, _What], Amount] = {}
-    for part in parts:
-        for tool, model, what, had in part:
+    for segment in segments:
+        for tool, model, what, had in segment:
             key = (tool, model, what)
             found[key] = found.get(key, Amount()) + had
     return [(*key, had) for key, had in found.items()]
 
 
-@once
+@memoised
 def _by_pair(
     conn: Connection, scope: Scope, by: BreakdownKey
 ) -> tuple[dict[tuple[str, str], Amount], dict[tuple[str, str], Amount]]:
     """Return calls and failures by tool and value."""
     calls: dict[tuple[str, str], Amount] = {}
     failures: dict[tuple[str, str], Amount] = {}
-    parts = in_parts(conn, scope, _counted, by, together=_together, stored=by == "model")
-    for part in parts:
-        for tool, whole, called, failed in part:
+    segments = in_segments(conn, scope, _counted, by, together=_together, stored=by == "model")
+    for segment in segments:
+        for tool, whole, called, failed in segment:
             for name in arms_of(whole) if by == "variant" else (whole,):
                 pair = (tool, name)
                 calls[pair] = calls.get(pair, Amount()) + called
@@ -174,7 +174,7 @@ def _cells(
     failures: dict[tuple[str, str], Amount],
 ) -> list[BreakdownCell]:
     rates = {
-        name: weighed_rate(failures[tool, name], calls[tool, name])
+        name: weighted_rate(failures[tool, name], calls[tool, name])
         for name in names
         if calls.get((tool, name), Amount()).rows
     }
@@ -221,10 +221,10 @@ def _counted(conn: Connection, scope: Scope, by: str) -> _Counted:
     return [(*pair, *both) for pair, both in found.items()]
 
 
-def _together(parts: Sequence[_Counted], _by: str) -> _Counted:
+def _together(segments: Sequence[_Counted], _by: str) -> _Counted:
     found: dict[tuple[str, str], tuple[Amount, Amount]] = {}
-    for part in parts:
-        for tool, name, called, failed in part:
+    for segment in segments:
+        for tool, name, called, failed in segment:
             calls, failures = found.get((tool, name), (Amount(), Amount()))
             found[tool, name] = (calls + called, failures + failed)
     return [(*pair, *both) for pair, both in found.items()]

@@ -1,11 +1,12 @@
 """The conversations behind a rate: what its interval needs to know of them.
 
-A large window is counted in parts, by the day, and a conversation may go on from one day to the
-next. Of conversations that lie within a part their sums are kept, which add up over the parts. What
-others did in a part is kept conversation by conversation, until the parts are together in which it
-lies, or until all parts are. So the answer is that of the whole window, however it was cut.
+A large window is counted in segments, by the day, and a conversation may go on from one day to the
+next. Of conversations that lie within a segment their sums are kept, which add up over the
+segments. What others did in a segment is kept conversation by conversation, until the segments are
+together in which it lies, or until all segments are. So the answer is that of the whole window,
+however it was cut.
 
-A part is counted anew when a conversation of it goes on: whoever writes to a conversation raises
+A segment is counted anew when a conversation of it goes on: whoever writes to a conversation raises
 the versions of all days from its first call to its last (``storage.cache_versions``).
 """
 
@@ -15,8 +16,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+import numpy as np
 from sqlalchemy import (
     ColumnElement,
     Connection,
@@ -42,26 +44,36 @@ from toolfault_dashboard.analysis.clusters import (
     call_moments,
     code_moments,
 )
+from toolfault_dashboard.analysis.comparisons.cells import (
+    CodeColumns,
+    Columns,
+    Names,
+    Numbers,
+    added,
+    numbered,
+)
 from toolfault_dashboard.analysis.comparisons.metrics import METRICS
-from toolfault_dashboard.queries.columns import columns_of_rows
-from toolfault_dashboard.queries.comparisons.sides import counts_of_senders, side_part
+from toolfault_dashboard.queries.comparisons.cohort_data import (
+    beyond_rows,
+    ended_in_window,
+    named_tools,
+    with_named,
+)
+from toolfault_dashboard.queries.comparisons.cohort_segments import Counted, Segment, only, together
+from toolfault_dashboard.queries.comparisons.cohorts import cohort_segment, counts_of_senders
 from toolfault_dashboard.queries.conditions import chains_of
-from toolfault_dashboard.queries.counting.once import once, remember
-from toolfault_dashboard.queries.counting.parts import in_parts, is_asked_at_once
+from toolfault_dashboard.queries.counting.memoise import memoised, remember
+from toolfault_dashboard.queries.counting.sampling_weights import (
+    chain_weight,
+    sampling,
+    weighted_chains,
+)
+from toolfault_dashboard.queries.counting.segments import in_segments, is_asked_at_once
 from toolfault_dashboard.queries.counting.together import Question
-from toolfault_dashboard.queries.counting.weighing import chain_weight, sampling, weighed_chains
 from toolfault_dashboard.queries.figures.clusters_on_clickhouse import call_sums
 from toolfault_dashboard.queries.scope import Scope
+from toolfault_dashboard.queries.transpose import transposed
 from toolfault_dashboard.queries.windows import window
-
-if TYPE_CHECKING:
-    from toolfault_dashboard.analysis.comparisons.columns import (
-        CodeColumns,
-        Columns,
-        Names,
-        Numbers,
-    )
-    from toolfault_dashboard.queries.comparisons.side_parts import Counted, Part
 
 __all__ = [
     "CallClusters",
@@ -92,7 +104,7 @@ _Span = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class CallClusters:
-    """Moments of the calls of a scope; the sum of two is that of both their parts.
+    """Moments of the calls of a scope; the sum of two is that of both their segments.
 
     Attributes:
         failures: Of failures among all calls.
@@ -140,30 +152,32 @@ def _added(one: Mapping[str, Moments], other: Mapping[str, Moments]) -> dict[str
 
 @dataclass(frozen=True, slots=True)
 class _Settled:
-    """Sums over conversations that lie within a part.
+    """Sums over conversations that lie within a segment.
 
     Attributes:
         reported: Of the calls that were reported.
         named: Of all calls that a conversation named at its end.
-        told: What the counters of senders hold of these conversations.
+        sender_counts: What the counters of senders hold of these conversations.
     """
 
     reported: CallClusters
     named: CallClusters
-    told: Counted
+    sender_counts: Counted
 
     def __add__(self, other: _Settled) -> _Settled:
         return _Settled(
-            self.reported + other.reported, self.named + other.named, self.told + other.told
+            self.reported + other.reported,
+            self.named + other.named,
+            self.sender_counts + other.sender_counts,
         )
 
 
 @dataclass(frozen=True, slots=True)
-class _CallPart:
-    """The calls of a part of a window.
+class _CallSegment:
+    """The calls of a segment of a window.
 
     Attributes:
-        window: The part.
+        window: The segment.
         settled: The conversations that lie within it.
         beyond: What the others did in it.
         spans: From when to when each of those goes on.
@@ -172,7 +186,7 @@ class _CallPart:
 
     window: _Window
     settled: _Settled
-    beyond: Part
+    beyond: Segment
     spans: Mapping[str, _Span]
     counted: Counted
 
@@ -180,27 +194,25 @@ class _CallPart:
         return 2 * len(self.settled.named) + len(self.beyond) + len(self.spans)
 
 
-@once
+@memoised
 def calls_of_conversations(conn: Connection, scope: Scope) -> CallClusters:
     """Return the moments of the calls of *scope*, of all, of each tool and of each code."""
-    from toolfault_dashboard.queries.comparisons.side_data import beyond_rows
-
     of_tools = scope.query.has("tool")
     if is_columnar(conn):
         found, counted = _on_clickhouse(conn, scope)
     elif is_asked_at_once(conn, scope, many=MANY):
-        part = side_part(conn, scope, True, whole=True)
-        found, counted = _settled(part, window(scope), of_tools=of_tools), part.counted
+        segment = cohort_segment(conn, scope, True, whole=True)
+        found, counted = _settled(segment, window(scope), of_tools=of_tools), segment.counted
     else:
         whole = _together(
-            in_parts(conn, scope, _calls, of_tools, together=_together, many=MANY, stored=True),
+            in_segments(conn, scope, _calls, of_tools, together=_together, many=MANY, stored=True),
             of_tools,
         )
         found = whole.settled + _settled(whole.beyond, window(scope), of_tools=of_tools)
         counted = whole.counted
     if not counted.calls:
         return found.reported
-    rest = beyond_rows(counted, found.told, of_tools=of_tools)
+    rest = beyond_rows(counted, found.sender_counts, of_tools=of_tools)
     all_tools = Moments(rest.conversations, 0.0, 0.0, rest.calls_squared)
     by_tool = {tool: Moments(n, 0.0, 0.0, squared) for tool, (n, squared) in rest.of_tools.items()}
     return found.named + CallClusters(all_tools, all_tools, by_tool, by_tool)
@@ -214,27 +226,27 @@ def _on_clickhouse(conn: Connection, scope: Scope) -> tuple[_Settled, Counted]:
         for place in (0, 1)
     )
     found = CallClusters(*sums.of_all, failures, first_try_failures, sums.by_code)
-    return _Settled(found, found, sums.told), counted
+    return _Settled(found, found, sums.sender_counts), counted
 
 
-def _calls(conn: Connection, scope: Scope, of_tools: bool) -> _CallPart:
-    part, own = side_part(conn, scope, True), window(scope)
-    spans = reaching_out(conn, scope, tuple(part.views[0].names))
-    return _divided(own, part, spans, part.counted, of_tools=of_tools)
+def _calls(conn: Connection, scope: Scope, of_tools: bool) -> _CallSegment:
+    segment, own = cohort_segment(conn, scope, True), window(scope)
+    spans = reaching_out(conn, scope, tuple(segment.views[0].names))
+    return _divided(own, segment, spans, segment.counted, of_tools=of_tools)
 
 
-def _together(parts: Sequence[_CallPart], of_tools: bool) -> _CallPart:
-    from toolfault_dashboard.queries.comparisons.side_parts import together
-
-    if len(parts) == 1:
-        return parts[0]
-    spans = {name: span for part in parts for name, span in part.spans.items()}
-    counted = reduce(add, (part.counted for part in parts))
-    beyond = together([part.beyond for part in parts])
+def _together(segments: Sequence[_CallSegment], of_tools: bool) -> _CallSegment:
+    if len(segments) == 1:
+        return segments[0]
+    spans = {name: span for segment in segments for name, span in segment.spans.items()}
+    counted = reduce(add, (segment.counted for segment in segments))
+    beyond = together([segment.beyond for segment in segments])
     found = _divided(
-        hull([part.window for part in parts]), beyond, spans, counted, of_tools=of_tools
+        hull([segment.window for segment in segments]), beyond, spans, counted, of_tools=of_tools
     )
-    return replace(found, settled=reduce(add, (part.settled for part in parts), found.settled))
+    return replace(
+        found, settled=reduce(add, (segment.settled for segment in segments), found.settled)
+    )
 
 
 def hull(windows: Iterable[_Window]) -> _Window:
@@ -253,39 +265,30 @@ def lies_within(own: _Window, span: _Span) -> bool:
 
 
 def _divided(
-    own: _Window, part: Part, spans: Mapping[str, _Span], counted: Counted, *, of_tools: bool
-) -> _CallPart:
-    """Return *part*, of which only conversations with *spans* may reach beyond the window *own*."""
-    import numpy as np
-
-    from toolfault_dashboard.queries.comparisons.side_parts import only
-
-    names = part.views[0].names
+    own: _Window, segment: Segment, spans: Mapping[str, _Span], counted: Counted, *, of_tools: bool
+) -> _CallSegment:
+    """Return *segment*; only its conversations with *spans* may reach beyond the window *own*."""
+    names = segment.views[0].names
     beyond = {
         name: spans[name] for name in names if name in spans and not lies_within(own, spans[name])
     }
     is_beyond = np.fromiter((name in beyond for name in names), dtype=np.bool_, count=len(names))
-    within = only(part, ~is_beyond) if beyond else part
-    return _CallPart(
-        own, _settled(within, own, of_tools=of_tools), only(part, is_beyond), beyond, counted
+    within = only(segment, ~is_beyond) if beyond else segment
+    return _CallSegment(
+        own, _settled(within, own, of_tools=of_tools), only(segment, is_beyond), beyond, counted
     )
 
 
-def _settled(part: Part, own: _Window, *, of_tools: bool) -> _Settled:
-    """Return the sums over the conversations of *part*.
+def _settled(segment: Segment, own: _Window, *, of_tools: bool) -> _Settled:
+    """Return the sums over the conversations of *segment*.
 
     What a conversation named at its end was called within the window *own* only if all of it was,
     and where the scope is *of_tools*, some tools only, what it named beside them does not count.
     """
-    import numpy as np
-
-    from toolfault_dashboard.analysis.comparisons.columns import CodeColumns
-    from toolfault_dashboard.queries.comparisons.side_data import named_tools, told_by, with_named
-
-    assert part.codes is not None, "they were asked for"
-    cells, ended = part.views[1 if len(part.views) > 1 else 0], part.ended
+    assert segment.codes is not None, "they were asked for"
+    cells, ended = segment.views[1 if len(segment.views) > 1 else 0], segment.ended
     codes = CodeColumns(
-        part.codes.codes, part.codes.code, part.codes.conversation, part.codes.failures
+        segment.codes.codes, segment.codes.code, segment.codes.conversation, segment.codes.failures
     )
     since, until = own
     whole = np.full(len(ended.at), True)
@@ -295,12 +298,12 @@ def _settled(part: Part, own: _Window, *, of_tools: bool) -> _Settled:
         whole &= ended.last < until
     is_whole = np.zeros(len(cells.names), dtype=np.bool_)
     is_whole[ended.conversation[whole]] = True
-    more = np.where(is_whole[cells.conversation], part.more, 0.0)
+    more = np.where(is_whole[cells.conversation], segment.more, 0.0)
     if not of_tools:
         beside = named_tools(cells, ended, is_whole)
         cells, more = with_named(cells, beside), np.concatenate([more, beside.calls])
     reported, named = _moments_of([cells, cells.with_calls(more)], codes)
-    return _Settled(reported, named, told_by(ended, cells, own))
+    return _Settled(reported, named, ended_in_window(ended, cells, own))
 
 
 def _moments_of(views: Sequence[Columns], codes: CodeColumns) -> list[CallClusters]:
@@ -385,11 +388,11 @@ class ChainClusters(dict[_Names, _Pair]):
 
 
 @dataclass(frozen=True, slots=True)
-class _ChainPart:
-    """The chains of a part of a window.
+class _ChainSegment:
+    """The chains of a segment of a window.
 
     Attributes:
-        window: The part.
+        window: The segment.
         settled: Of the conversations that lie within it.
         beyond: Of the others by names and conversation: what is counted and of how many, twice.
         spans: From when to when each of those goes on.
@@ -404,15 +407,15 @@ class _ChainPart:
         return len(self.settled) + len(self.beyond) + len(self.spans)
 
 
-@once
+@memoised
 def chains_by_key(conn: Connection, scope: Scope, *columns: str) -> ChainClusters:
     """Return the moments of the chains of *scope* by columns of theirs, and of all under ()."""
     if is_asked_at_once(conn, scope):
         return _chains_at_once(conn, scope, columns)
-    parts = in_parts(
+    segments = in_segments(
         conn, scope, _chains, columns, outcomes=True, together=_chains_together, stored=True
     )
-    whole = _chains_together(parts)
+    whole = _chains_together(segments)
     found = ChainClusters(whole.settled)
     for (names, _), sums in whole.beyond.items():
         found.add(names, _moments_of_one(sums))
@@ -430,18 +433,16 @@ def _chains_at_once(conn: Connection, scope: Scope, columns: _Names) -> ChainClu
     return found
 
 
-def _chains(conn: Connection, scope: Scope, columns: _Names) -> _ChainPart:
-    """Read the chains of a part of a window one by one.
+def _chains(conn: Connection, scope: Scope, columns: _Names) -> _ChainSegment:
+    """Read the chains of a segment of a window one by one.
 
     Most conversations have one or two, so that a database takes longer to group them.
     """
-    from toolfault_dashboard.analysis.comparisons.columns import Names
-
     kinds = [case((kind, _weight(conn, scope)), else_=0) for kind in _kinds(scope).values()]
     names = [func.coalesce(chain.c[column], "") for column in columns]
     found_chains = select(chain.c.session_id, *kinds, *names).select_from(_weighed(conn, scope))
     rows = conn.execute(found_chains.where(chains_of(scope))).all()
-    talks, *values = columns_of_rows(rows, 1 + len(kinds) + len(names))
+    talks, *values = transposed(rows, 1 + len(kinds) + len(names))
     talking, own = Names(), window(scope)
     talk = talking.taking(talks)
     spans = {
@@ -449,7 +450,7 @@ def _chains(conn: Connection, scope: Scope, columns: _Names) -> _ChainPart:
         for name, span in reaching_out(conn, scope, tuple(talking)).items()
         if not lies_within(own, span)
     }
-    found = _ChainPart(own, ChainClusters(), {}, spans)
+    found = _ChainSegment(own, ChainClusters(), {}, spans)
     counts = values[: len(kinds)]
     if names:
         of_names = list(zip(*values[len(kinds) :], strict=True))
@@ -459,7 +460,7 @@ def _chains(conn: Connection, scope: Scope, columns: _Names) -> _ChainPart:
 
 
 def _take_in(
-    found: _ChainPart,
+    found: _ChainSegment,
     of: Sequence[_Names],
     talking: Names,
     talk: Numbers,
@@ -474,10 +475,6 @@ def _take_in(
         talk: The number of the conversation of each chain.
         counts: What is counted of each chain and of how many, of both rates.
     """
-    import numpy as np
-
-    from toolfault_dashboard.analysis.comparisons.columns import added, numbered
-
     places: dict[_Names, int] = {}
     width = max(1, len(talking))
     pairs, place = np.unique(numbered(of, places) * width + talk, return_inverse=True)
@@ -528,17 +525,17 @@ def _pair_of(numbers: Sequence[Any]) -> _Pair:
     return _moments(numbers[:4]), _moments(numbers[4:8])
 
 
-def _chains_together(parts: Sequence[_ChainPart], *_args: object) -> _ChainPart:
-    if len(parts) == 1:
-        return parts[0]
-    own = hull([part.window for part in parts])
+def _chains_together(segments: Sequence[_ChainSegment], *_args: object) -> _ChainSegment:
+    if len(segments) == 1:
+        return segments[0]
+    own = hull([segment.window for segment in segments])
     settled, spans = ChainClusters(), dict[str, _Span]()
     sums: dict[tuple[_Names, str], Sequence[float]] = {}
-    for part in parts:
-        spans.update(part.spans)
-        for names, moments in part.settled.items():
+    for segment in segments:
+        spans.update(segment.spans)
+        for names, moments in segment.settled.items():
             settled.add(names, moments)
-        for key, more in part.beyond.items():
+        for key, more in segment.beyond.items():
             known = sums.get(key)
             sums[key] = more if known is None else tuple(map(add, known, more))
     beyond = {}
@@ -548,7 +545,7 @@ def _chains_together(parts: Sequence[_ChainPart], *_args: object) -> _ChainPart:
         else:
             beyond[key] = all_of_it
     left = {talk for _, talk in beyond}
-    return _ChainPart(own, settled, beyond, {talk: spans[talk] for talk in left})
+    return _ChainSegment(own, settled, beyond, {talk: spans[talk] for talk in left})
 
 
 def _weight(conn: Connection, scope: Scope) -> Any:
@@ -557,7 +554,7 @@ def _weight(conn: Connection, scope: Scope) -> Any:
 
 
 def _weighed(conn: Connection, scope: Scope) -> FromClause:
-    return weighed_chains(sampled=sampling(conn, scope.project_id).failures)
+    return weighted_chains(sampled=sampling(conn, scope.project_id).failures)
 
 
 def _kinds(scope: Scope) -> dict[str, ColumnElement[bool]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from sqlalchemy import (
     ColumnElement,
@@ -30,13 +30,11 @@ from sqlalchemy import (
 
 from toolfault_collector.storage.tables import conversation_end
 from toolfault_dashboard.analysis.clusters import NO_MOMENTS, Moments
-from toolfault_dashboard.queries.comparisons.sides import cells_of, failures_by_code, said_by
-from toolfault_dashboard.queries.counting.weighing import Sampling, sampling
+from toolfault_dashboard.queries.comparisons.cohort_segments import Counted
+from toolfault_dashboard.queries.comparisons.cohorts import cells_of, failures_by_code, said_by
+from toolfault_dashboard.queries.counting.sampling_weights import Sampling, sampling
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.windows import window
-
-if TYPE_CHECKING:
-    from toolfault_dashboard.queries.comparisons.side_parts import Counted
 
 __all__ = ["CallSums", "call_sums"]
 
@@ -55,13 +53,13 @@ class CallSums(NamedTuple):
         of_all: Moments of failures, and of operations that failed at the first try.
         of_tools: The same of the calls of a tool, by tool.
         by_code: Moments of the failures of each code, but for ``whole_squared``.
-        told: What the counters of senders hold of these conversations.
+        sender_counts: What the counters of senders hold of these conversations.
     """
 
     of_all: _TwoMoments
     of_tools: dict[str, _TwoMoments]
     by_code: dict[str, Moments]
-    told: Counted
+    sender_counts: Counted
 
 
 def call_sums(conn: Connection, scope: Scope, *, named: bool) -> CallSums:
@@ -78,16 +76,16 @@ def call_sums(conn: Connection, scope: Scope, *, named: bool) -> CallSums:
     beside = named and not scope.query.has("tool")
     of_tools: dict[str, _TwoMoments] = {}
     known: dict[str, Moments] = {}
-    told: dict[str, tuple[int, int]] = {}
+    sender_counts: dict[str, tuple[int, int]] = {}
     known_ends: dict[str, tuple[int, int]] = {}
-    of_all, told_of_all = (NO_MOMENTS, NO_MOMENTS), (0, 0)
+    of_all, counts_of_all = (NO_MOMENTS, NO_MOMENTS), (0, 0)
     for is_all, tool, *numbers in conn.execute(_moments(pairs, beside=beside)):
         moments = _moments_of(numbers[:4]), _moments_of(numbers[4:8])
         ended = int(numbers[8] or 0), int(numbers[9] or 0)
         if is_all:
-            of_all, told_of_all = moments, ended
+            of_all, counts_of_all = moments, ended
         else:
-            of_tools[tool], told[tool] = moments, ended
+            of_tools[tool], sender_counts[tool] = moments, ended
             known[tool] = Moments(int(numbers[10] or 0), 0.0, 0.0, float(numbers[11] or 0))
             known_ends[tool] = int(numbers[12] or 0), int(numbers[13] or 0)
     if beside:
@@ -95,17 +93,19 @@ def call_sums(conn: Connection, scope: Scope, *, named: bool) -> CallSums:
             more = _rest(Moments(int(many), 0.0, 0.0, float(squared)), known.get(tool, NO_MOMENTS))
             one, other = of_tools.get(tool, (NO_MOMENTS, NO_MOMENTS))
             of_tools[tool] = one + more, other + more
-        for tool, *of_whole in conn.execute(_told_by_tool(scope)):
-            parts = zip(told.get(tool, (0, 0)), of_whole, known_ends.get(tool, (0, 0)), strict=True)
+        for tool, *of_whole in conn.execute(_sender_counts_by_tool(scope)):
+            parts = zip(
+                sender_counts.get(tool, (0, 0)), of_whole, known_ends.get(tool, (0, 0)), strict=True
+            )
             ends, squares = (own + int(whole) - pairs for own, whole, pairs in parts)
-            told[tool] = ends, squares
+            sender_counts[tool] = ends, squares
     by_code = {
         code: Moments(0, float(part), float(product))
         for code, part, product in conn.execute(
             _moments_by_code(scope, sampled, pairs, beside=beside)
         )
     }
-    return CallSums(of_all, of_tools, by_code, _counted(told_of_all, told))
+    return CallSums(of_all, of_tools, by_code, _counted(counts_of_all, sender_counts))
 
 
 def _moments_of(numbers: Sequence[Any]) -> Moments:
@@ -117,10 +117,8 @@ def _rest(of: Moments, known: Moments) -> Moments:
 
 
 def _counted(of_all: tuple[int, int], of_tools: dict[str, tuple[int, int]]) -> Counted:
-    from toolfault_dashboard.queries.comparisons.side_parts import Counted
-
     conversations, squares = (
-        Counter({tool: told[place] for tool, told in of_tools.items()}) for place in (0, 1)
+        Counter({tool: counts[place] for tool, counts in of_tools.items()}) for place in (0, 1)
     )
     return Counted(Counter(), *of_all, conversations, squares)
 
@@ -175,7 +173,7 @@ def _named_pairs(scope: Scope, sampled: Sampling) -> Subquery:
     Conversations do not say which model and agent had these calls: the first by name takes them.
     """
     cells, said = _cells(scope, sampled).c, _said(scope)
-    of_tool, of_talk = _told(scope)
+    of_tool, of_talk = _sender_counts(scope)
     key = [cells[name] for name in _PAIR]
     first = func.argMin(tuple_(cells.tries, cells.first_failures), tuple_(cells.model, cells.agent))
     pairs = (
@@ -191,7 +189,7 @@ def _named_pairs(scope: Scope, sampled: Sampling) -> Subquery:
     calls = func.coalesce(end.calls, "{}")
     named = _float(func.JSONExtractInt(calls, pair.tool))
     is_whole, total = (_float(func.coalesce(each, 0)) for each in (end.is_whole, end.total))
-    told = {
+    sender_counts = {
         "ends": tool.ends,
         "squares": tool.squares,
         "all_ends": talk.ends,
@@ -207,9 +205,9 @@ def _named_pairs(scope: Scope, sampled: Sampling) -> Subquery:
             (pair.operations + operations - func.greatest(tried, least)).label("operations"),
             (named * is_whole).label("whole"),
             (total * is_whole).label("of_talk"),
-            *(_float(func.coalesce(each, 0)).label(name) for name, each in told.items()),
+            *(_float(func.coalesce(each, 0)).label(name) for name, each in sender_counts.items()),
             *(
-                (_float(func.coalesce(told[name], 0)) * is_whole).label(f"whole_{name}")
+                (_float(func.coalesce(sender_counts[name], 0)) * is_whole).label(f"whole_{name}")
                 for name in _TOLD
             ),
         )
@@ -243,7 +241,7 @@ def _said(scope: Scope) -> Subquery:
     ).subquery()
 
 
-def _told(scope: Scope) -> tuple[Subquery, Subquery]:
+def _sender_counts(scope: Scope) -> tuple[Subquery, Subquery]:
     """Return what senders counted of conversations in the window, by tool and over all tools.
 
     They count a conversation in the minute of its end; of one with several ends each is counted.
@@ -283,9 +281,9 @@ def _named_by_tool(scope: Scope) -> Select[Any]:
     return select(tool, func.count(case((calls != 0, 1))), func.sum(number * number)).group_by(tool)
 
 
-def _told_by_tool(scope: Scope) -> Select[Any]:
-    """Return the select of `_told` of conversations that lie in the window: tool and numbers."""
-    said, (of_tool, _) = _said(scope).c, _told(scope)
+def _sender_counts_by_tool(scope: Scope) -> Select[Any]:
+    """Return the select of `_sender_counts` of conversations within the window: tool, numbers."""
+    said, (of_tool, _) = _said(scope).c, _sender_counts(scope)
     sums = (func.sum(of_tool.c[name]) for name in _TOLD)
     return (
         select(of_tool.c.tool, *sums)
@@ -300,7 +298,7 @@ def _moments(pairs: Subquery, *, beside: bool) -> Select[Any]:
     pair = pairs.c
     is_all = func.grouping(pair.tool)
     more = is_all * (func.max(pair.of_talk) - func.sum(pair.whole)) if beside else literal(0)
-    told = (
+    sender_counts = (
         case((is_all == 1, func.max(pair[f"all_{name}"])), else_=func.sum(pair[name])).label(name)
         for name in _TOLD
     )
@@ -310,7 +308,7 @@ def _moments(pairs: Subquery, *, beside: bool) -> Select[Any]:
             pair.tool,
             *(func.sum(pair[part]).label(part) for part, _ in _RATES),
             *((func.sum(pair[whole]) + more).label(whole) for _, whole in _RATES),
-            *told,
+            *sender_counts,
             func.sum(pair.whole).label("named"),
             *(func.sum(pair[f"whole_{name}"]).label(f"whole_{name}") for name in _TOLD),
         )

@@ -21,13 +21,18 @@ from sqlalchemy import (
 
 from toolfault_collector.storage.tables import issue, message, signature, tool_call
 from toolfault_dashboard.analysis.clusters import Moments
-from toolfault_dashboard.analysis.weights import Amount, Amounts, total, weighed_rate
+from toolfault_dashboard.analysis.weights import Amount, Amounts, total, weighted_rate
 from toolfault_dashboard.queries.comparisons.changes import changes
 from toolfault_dashboard.queries.conditions import failures_of
-from toolfault_dashboard.queries.counting.once import once
-from toolfault_dashboard.queries.counting.parts import in_parts, is_asked_at_once
+from toolfault_dashboard.queries.counting.memoise import memoised
 from toolfault_dashboard.queries.counting.rollups import tool_of_call
-from toolfault_dashboard.queries.counting.weighing import amount, counted, counted_once, sampling
+from toolfault_dashboard.queries.counting.sampling_weights import (
+    amount,
+    counted,
+    counted_once,
+    sampling,
+)
+from toolfault_dashboard.queries.counting.segments import in_segments, is_asked_at_once
 from toolfault_dashboard.queries.failures.codes import of_other_issues
 from toolfault_dashboard.queries.failures.failures import count_failures
 from toolfault_dashboard.queries.failures.kinds import fields_in_words
@@ -148,16 +153,16 @@ def _most_first(row: FrequencyRow) -> tuple[float, str, str]:
 def _groups(conn: Connection, scope: Scope, by: str) -> list[_Group]:
     if by == "signature":
         return _by_signature(conn, scope, by)  # what is new is a matter of the whole window
-    parts = in_parts(
+    segments = in_segments(
         conn, scope, _GROUPS.get(by, _by_column), by, together=_together, stored=by in _STORED
     )
-    return parts[0] if len(parts) == 1 else _together(parts, by)
+    return segments[0] if len(segments) == 1 else _together(segments, by)
 
 
-def _together(parts: Sequence[list[_Group]], *_args: Hashable) -> list[_Group]:
+def _together(segments: Sequence[list[_Group]], *_args: Hashable) -> list[_Group]:
     members: defaultdict[tuple[Any, ...], list[_Group]] = defaultdict(list)
-    for part in parts:
-        for group in part:
+    for segment in segments:
+        for group in segment:
             members[group.name, group.tool, group.code, group.query].append(group)
     return [_added(found) for found in members.values()]
 
@@ -219,7 +224,7 @@ def _row(
         code=group.code,
         query=" ".join(str(clause) for clause in clauses),
         failures=group.failures.whole,
-        rate=weighed_rate(group.failures, n, moments),
+        rate=weighted_rate(group.failures, n, moments),
         first_at=group.first_at,
         last_at=group.last_at,
         new_since=group.new_since,
@@ -286,7 +291,7 @@ def _by_arm(groups: list[_Group]) -> list[_Group]:
     ]
 
 
-@once
+@memoised
 def by_field(conn: Connection, scope: Scope, by: str) -> list[_Group]:
     """Count failures by tool and argument, those without one under no name."""
     column = issue.c.root_field if by == "field" else issue.c.field_pattern
@@ -421,8 +426,8 @@ def new_signatures(
         new = signature.c.project_id == scope.project_id, signature.c.first_at >= since
         if conn.execute(select(signature.c.id).where(*new).limit(1)).first() is None:
             return ()  # mostly: then none of many failures need be looked at
-    parts = in_parts(conn, scope, _new, since, together=_together)
-    groups = parts[0] if len(parts) == 1 else _together(parts, since)
+    segments = in_segments(conn, scope, _new, since, together=_together)
+    groups = segments[0] if len(segments) == 1 else _together(segments, since)
     if not groups:
         return ()
     per_tool = calls_by(conn, scope, "tool")

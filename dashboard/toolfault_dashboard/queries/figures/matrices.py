@@ -9,11 +9,11 @@ from sqlalchemy import Connection
 
 from toolfault_collector.storage.tables import issue, tool_call
 from toolfault_dashboard.analysis.rates import Rate
-from toolfault_dashboard.analysis.weights import Amount, Amounts, total, weighed_rate
+from toolfault_dashboard.analysis.weights import Amount, Amounts, total, weighted_rate
 from toolfault_dashboard.queries.conditions import failures_of
 from toolfault_dashboard.queries.counting import rollups
-from toolfault_dashboard.queries.counting.parts import is_asked_at_once
-from toolfault_dashboard.queries.counting.weighing import amount, counted_once, sampling
+from toolfault_dashboard.queries.counting.sampling_weights import amount, counted_once, sampling
+from toolfault_dashboard.queries.counting.segments import is_asked_at_once
 from toolfault_dashboard.queries.failures.codes import failures_by_issue_code
 from toolfault_dashboard.queries.figures.frequencies import by_field
 from toolfault_dashboard.queries.figures.totals import calls_by, pairs
@@ -80,7 +80,7 @@ def matrix(
     shown_tools = _most(Amounts({tool: totals[tool] for tool in per_tool}))[:tools]
     shown_columns = _most(per_column)[:columns]
     cells = tuple(
-        MatrixCell(tool, column, failures.whole, weighed_rate(failures, calls[tool]))
+        MatrixCell(tool, column, failures.whole, weighted_rate(failures, calls[tool]))
         for tool in shown_tools
         for column in shown_columns
         if (failures := counts.get((tool, column), Amount())).rows

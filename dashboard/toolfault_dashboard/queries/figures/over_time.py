@@ -23,8 +23,8 @@ from toolfault_dashboard.queries.buckets import (
 )
 from toolfault_dashboard.queries.conditions import calls_of, counts_of, failures_of
 from toolfault_dashboard.queries.counting import rollups
-from toolfault_dashboard.queries.counting.once import answered
-from toolfault_dashboard.queries.counting.weighing import Sampling, sampling, weight
+from toolfault_dashboard.queries.counting.memoise import answered
+from toolfault_dashboard.queries.counting.sampling_weights import Sampling, sampling, weight
 from toolfault_dashboard.queries.figures.summaries import calls_per_trial
 from toolfault_dashboard.queries.figures.totals import calls_by, extent
 from toolfault_dashboard.queries.periods import ends_of_calls

@@ -9,10 +9,10 @@ from sqlalchemy import Connection
 from toolfault_dashboard.analysis import weights
 from toolfault_dashboard.analysis.clusters import Moments
 from toolfault_dashboard.analysis.rates import Rate
-from toolfault_dashboard.analysis.weights import Amount, Amounts, total, weighed_rate, whole
+from toolfault_dashboard.analysis.weights import Amount, Amounts, total, weighted_rate, whole
 from toolfault_dashboard.queries.chains.round_trips import amount_of, combinations
-from toolfault_dashboard.queries.counting.once import once
-from toolfault_dashboard.queries.counting.parts import is_asked_at_once
+from toolfault_dashboard.queries.counting.memoise import memoised
+from toolfault_dashboard.queries.counting.segments import is_asked_at_once
 from toolfault_dashboard.queries.figures import clusters
 from toolfault_dashboard.queries.figures.totals import calls_by, pairs, totals
 from toolfault_dashboard.queries.rows import Overview, Summary, ToolCount
@@ -65,7 +65,7 @@ def summary(conn: Connection, scope: Scope) -> Summary:
     return _summary(_counted(conn, scope))
 
 
-@once
+@memoised
 def _counted(conn: Connection, scope: Scope) -> _Counted:
     found = totals(conn, scope)
     by_tool, by_code, outside = Amounts(), Amounts(), Amounts()
@@ -144,8 +144,8 @@ def overview(conn: Connection, scope: Scope) -> Overview:
     recovered, _ = clusters.chains_by_key(conn, scope, "tool")[()]
     return Overview(
         summary=_summary(found),
-        failure_rate=weighed_rate(failures, calls, of_calls.failures),
-        recovery_rate=weighed_rate(chains.chains["recovered"], closed, recovered),
+        failure_rate=weighted_rate(failures, calls, of_calls.failures),
+        recovery_rate=weighted_rate(chains.chains["recovered"], closed, recovered),
         first_try=first_try(calls, chains.round_trips, first, of_calls.first_try_failures),
         round_trips_per_failure=(
             chains.round_trips.weight / failures.weight if failures.rows else None
@@ -177,7 +177,7 @@ def first_try(
     if operations.weight < failed.weight:  # a chain that goes on outside
         operations = failed
     succeeded = moments.complement() if moments is not None else None
-    return weighed_rate(operations - failed, operations, succeeded)
+    return weighted_rate(operations - failed, operations, succeeded)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +198,7 @@ def rates_by_tool(conn: Connection, scope: Scope) -> dict[str, ToolRates]:
     of_calls = clusters.calls_of_conversations(conn, scope)
     return {
         name: ToolRates(
-            weighed_rate(found.failures[name], found.calls[name], failed),
+            weighted_rate(found.failures[name], found.calls[name], failed),
             first_try(
                 found.calls[name],
                 trips[name],
@@ -216,7 +216,7 @@ def rates_by_code(conn: Connection, scope: Scope) -> dict[str, Rate]:
     found = _counted(conn, scope)
     calls, of_calls = found.calls.total(), clusters.calls_of_conversations(conn, scope)
     return {
-        code: weighed_rate(amount, calls, of_calls.of_code(code))
+        code: weighted_rate(amount, calls, of_calls.of_code(code))
         for code, amount in sorted(found.codes.items())
     }
 

@@ -1,7 +1,7 @@
 """The failures, calls and conversations of a scope: what most pages begin with, by one statement.
 
-A large window is counted otherwise (`counting.parts`): there each of them is a question of its own,
-of which most days are known.
+A large window is counted otherwise (`counting.segments`): there each of them is a question of its
+own, of which most days are known.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from toolfault_collector.storage.tables import call_counts, tool_call
 from toolfault_dashboard.analysis.weights import Amount, Amounts
 from toolfault_dashboard.queries.conditions import calls_of, counts_of, failures_of
 from toolfault_dashboard.queries.counting import rollups
-from toolfault_dashboard.queries.counting.once import answered, once, remember
-from toolfault_dashboard.queries.counting.parts import is_asked_at_once
+from toolfault_dashboard.queries.counting.memoise import answered, memoised, remember
+from toolfault_dashboard.queries.counting.sampling_weights import added, amount, counted, sampling
+from toolfault_dashboard.queries.counting.segments import is_asked_at_once
 from toolfault_dashboard.queries.counting.together import Question, ask_together
-from toolfault_dashboard.queries.counting.weighing import added, amount, counted, sampling
 from toolfault_dashboard.queries.failures.codes import (
     failures_by_issue_code,
     issue_codes,
@@ -91,7 +91,7 @@ class Totals:
     conversations: int
 
 
-@once
+@memoised
 def totals(conn: Connection, scope: Scope) -> Totals:
     """Count everything in the scope that pages begin with."""
     if not is_asked_at_once(conn, scope):
@@ -126,7 +126,7 @@ def totals(conn: Connection, scope: Scope) -> Totals:
     return found
 
 
-@once
+@memoised
 def pairs(conn: Connection, scope: Scope) -> Pairs:
     """Return failures by tool and own code."""
     if _are_in_rollups(conn, scope):
@@ -201,7 +201,7 @@ def extent(conn: Connection, scope: Scope) -> Extent:
     return _extent_of(conn.execute(select(*_extent_columns()).where(failures_of(scope))).one())
 
 
-@once
+@memoised
 def calls_by(conn: Connection, scope: Scope, column: str) -> Amounts:
     """Return calls by *column* (``tool``, ``model``, ...), folded successes included.
 

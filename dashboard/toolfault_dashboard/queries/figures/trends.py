@@ -13,7 +13,7 @@ from toolfault_collector.clock import DAY_US
 from toolfault_collector.storage.tables import tool_call
 from toolfault_dashboard.queries.buckets import Bucket, bucket_of, bucket_start, buckets
 from toolfault_dashboard.queries.conditions import failures_of
-from toolfault_dashboard.queries.counting.parts import in_parts
+from toolfault_dashboard.queries.counting.segments import in_segments
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.windows import window
 
@@ -43,7 +43,9 @@ def trends_by_tool(conn: Connection, scope: Scope) -> Trends:
     since, until = window(scope)
     end = scope.now if until is None else until - 1
     bucket = _fitting(None if since is None else (end - since) / DAY_US)
-    found = _together(in_parts(conn, scope, _per_bucket, bucket, together=_together, stored=True))
+    found = _together(
+        in_segments(conn, scope, _per_bucket, bucket, together=_together, stored=True)
+    )
     if not found:
         return Trends(bucket, (), {})
     times = [start for _, start in found]
@@ -78,8 +80,8 @@ def _per_bucket(conn: Connection, scope: Scope, bucket: Bucket) -> _Counted:
     return Counter({(tool, bucket_start(at, bucket)): failures for tool, at, failures in rows})
 
 
-def _together(parts: Sequence[_Counted], *_args: object) -> _Counted:
+def _together(segments: Sequence[_Counted], *_args: object) -> _Counted:
     found: _Counted = Counter()
-    for part in parts:
-        found.update(part)
+    for segment in segments:
+        found.update(segment)
     return found

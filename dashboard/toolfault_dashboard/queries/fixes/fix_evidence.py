@@ -1,4 +1,4 @@
-"""The failures of a window as evidence for fixes, read part by part."""
+"""The failures of a window as evidence for fixes, read segment by segment."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from toolfault_dashboard.analysis.fixes.opportunity_arrays import (
 )
 from toolfault_dashboard.analysis.fixes.wordings import Answers
 from toolfault_dashboard.queries.conditions import failures_of
-from toolfault_dashboard.queries.counting.parts import in_parts, is_asked_at_once
+from toolfault_dashboard.queries.counting.segments import in_segments, is_asked_at_once
 from toolfault_dashboard.queries.failures.failures import count_failures
 from toolfault_dashboard.queries.figures.clusters import hull, lies_within, reaching_out
 from toolfault_dashboard.queries.fixes.messages import next_call
@@ -86,15 +86,15 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
-    """The evidence of a part of a window.
+class _Segment:
+    """The evidence of a segment of a window.
 
     A chain is of one conversation. So are the sums of which an interval is made: of conversations
-    that lie within the part the opportunities are known, of others the failures are kept as they
-    are, until the parts are together in which they lie.
+    that lie within the segment the opportunities are known, of others the failures are kept as they
+    are, until the segments are together in which they lie.
 
     Attributes:
-        window: The part.
+        window: The segment.
         found: The opportunities of the conversations that lie within it.
         beyond: The failures of the others.
         spans: From when to when each of those goes on.
@@ -134,8 +134,8 @@ def evidence(
     if is_asked_at_once(conn, scope) or (most is not None and count_failures(conn, scope) > most):
         found = arrays_of(opportunities(_failures(conn, scope, most)))
     else:
-        parts = in_parts(conn, scope, _read, outcomes=True, together=_together, stored=True)
-        whole = _together(parts)
+        segments = in_segments(conn, scope, _read, outcomes=True, together=_together, stored=True)
+        whole = _together(segments)
         found = joined([whole.found, arrays_of(opportunities(whole.beyond))])
     left_out, looked_at = found.of_kinds(ignored)
     return Evidence(
@@ -148,12 +148,12 @@ def evidence(
     )
 
 
-def _read(conn: Connection, scope: Scope) -> _Part:
+def _read(conn: Connection, scope: Scope) -> _Segment:
     failures = _failures(conn, scope)
     talks = {each.conversation for each in failures}
     reaching = reaching_out(conn, scope, sorted(talks))
     spans = {name: span for name, span in reaching.items() if name in talks}
-    return _Part(
+    return _Segment(
         window(scope),
         arrays_of(opportunities(each for each in failures if each.conversation not in spans)),
         [each for each in failures if each.conversation in spans],
@@ -161,17 +161,17 @@ def _read(conn: Connection, scope: Scope) -> _Part:
     )
 
 
-def _together(parts: Sequence[_Part]) -> _Part:
-    if len(parts) == 1:
-        return parts[0]
-    own = hull([part.window for part in parts])
-    spans = {name: span for part in parts for name, span in part.spans.items()}
+def _together(segments: Sequence[_Segment]) -> _Segment:
+    if len(segments) == 1:
+        return segments[0]
+    own = hull([segment.window for segment in segments])
+    spans = {name: span for segment in segments for name, span in segment.spans.items()}
     left = {name: span for name, span in spans.items() if not lies_within(own, span)}
-    beyond = [each for part in parts for each in part.beyond]
+    beyond = [each for segment in segments for each in segment.beyond]
     within = arrays_of(opportunities(each for each in beyond if each.conversation not in left))
-    return _Part(
+    return _Segment(
         own,
-        joined([*(part.found for part in parts), within]),
+        joined([*(segment.found for segment in segments), within]),
         [each for each in beyond if each.conversation in left],
         left,
     )

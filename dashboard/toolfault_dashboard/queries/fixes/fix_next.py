@@ -30,11 +30,11 @@ from toolfault_dashboard.queries.chains.round_trips import (
     remember_combinations,
 )
 from toolfault_dashboard.queries.comparisons.changes import changes
-from toolfault_dashboard.queries.comparisons.effects import sides_of_change
-from toolfault_dashboard.queries.counting.once import answered
-from toolfault_dashboard.queries.counting.parts import is_asked_at_once
+from toolfault_dashboard.queries.comparisons.effects import cohorts_of_change
+from toolfault_dashboard.queries.counting.memoise import answered
+from toolfault_dashboard.queries.counting.sampling_weights import sampling
+from toolfault_dashboard.queries.counting.segments import is_asked_at_once
 from toolfault_dashboard.queries.counting.together import Question, ask_together
-from toolfault_dashboard.queries.counting.weighing import sampling
 from toolfault_dashboard.queries.failures.kinds import ignored_kinds, states_of
 from toolfault_dashboard.queries.figures.summaries import chain_totals
 from toolfault_dashboard.queries.figures.totals import call_questions, calls_by, remember_calls
@@ -103,7 +103,9 @@ class FixRow:
     saved_since: float | None  # calls spared since then, against going on as before
     saved_since_low: float | None
     saved_since_high: float | None
-    told: str  # what its failures told the model most often; "" unless each of them told it a text
+    message: (
+        str  # what its failures told the model most often; "" unless each of them told it a text
+    )
     texts: int  # how many texts that were
     shared: int  # of its failures, those that stand in another row too
     shared_with: tuple[int, ...]  # the numbers of those rows, most of these failures first
@@ -306,8 +308,8 @@ def saved_by_fixes_since(
     for key in found:
         if key.tool == tool:
             groups[key.field, key.remedy] += found.opportunities(key)
-    sides = sides_of_change(own, ChangeRow("", moment, "", tool, "manual", ""))
-    counted = (operations(conn, sides[0]), operations(conn, sides[1]))
+    cohorts = cohorts_of_change(own, ChangeRow("", moment, "", tool, "manual", ""))
+    counted = (operations(conn, cohorts[0]), operations(conn, cohorts[1]))
     sums = {key: saved_since(group, moment, counted) for key, group in groups.items()}
     return {key: since for key, since in sums.items() if since is not None}
 
@@ -400,8 +402,8 @@ def _by_cause(found: ByFix) -> dict[FixKey, list[FixKey]]:
     """
     alike: defaultdict[tuple[str, int], list[FixKey]] = defaultdict(list)
     for key, each in found.items():
-        if key.remedy == "open" and not key.field and each.told is not None:
-            alike[key.detail, each.told].append(key)
+        if key.remedy == "open" and not key.field and each.message is not None:
+            alike[key.detail, each.message].append(key)
     together = {key: [key] for key in found}
     for keys in alike.values():
         if len(keys) > 1:
@@ -434,9 +436,11 @@ def _savings(
 ) -> dict[FixKey, Since]:
     """Return what the fixes of changed tools have saved since."""
     tools = {key.tool for key in found} & changed.keys()
-    sides = {tool: sides_of_change(scope, changed[tool]) for tool in sorted(tools)}
-    _read_operations(conn, [side for both in sides.values() for side in both])
-    counted = {tool: [operations(conn, side) for side in both] for tool, both in sides.items()}
+    cohorts = {tool: cohorts_of_change(scope, changed[tool]) for tool in sorted(tools)}
+    _read_operations(conn, [cohort for both in cohorts.values() for cohort in both])
+    counted = {
+        tool: [operations(conn, cohort) for cohort in both] for tool, both in cohorts.items()
+    }
     sums = {
         key: saved_since(
             found.opportunities(key),
@@ -488,7 +492,7 @@ def _row(
     estimated: bool = False,
 ) -> FixRow:
     key = fix.key
-    told = sorted(
+    messages = sorted(
         (-number, texts[each])
         for each, number in fix.said.items()
         if each is not None and each in texts
@@ -526,8 +530,8 @@ def _row(
         saved_since=since.saved if since else None,
         saved_since_low=since.low if since else None,
         saved_since_high=since.high if since else None,
-        told=told[0][1] if told and is_sure else "",
-        texts=len(told) if is_sure else 0,
+        message=messages[0][1] if messages and is_sure else "",
+        texts=len(messages) if is_sure else 0,
         shared=shared.total(),
         shared_with=tuple(sorted(shared, key=lambda each: (-shared[each], each))),
     )

@@ -30,11 +30,11 @@ from sqlalchemy import (
 from toolfault_collector.chains.fold import LOOK_BACK
 from toolfault_collector.storage.tables import chain, message, tool_call
 from toolfault_dashboard.analysis.rates import Rate
-from toolfault_dashboard.analysis.weights import Amount, weighed_rate
+from toolfault_dashboard.analysis.weights import Amount, weighted_rate
 from toolfault_dashboard.queries.conditions import failures_of
-from toolfault_dashboard.queries.counting.once import once
-from toolfault_dashboard.queries.counting.parts import in_parts
-from toolfault_dashboard.queries.counting.weighing import sampling, weight
+from toolfault_dashboard.queries.counting.memoise import memoised
+from toolfault_dashboard.queries.counting.sampling_weights import sampling, weight
+from toolfault_dashboard.queries.counting.segments import in_segments
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.visibility import sees
 from toolfault_dashboard.search import Clause, Pattern, QueryError
@@ -155,11 +155,11 @@ def message_efficacy(
     return most_frequent(conn, scope, minimum=minimum)[0]
 
 
-@once
+@memoised
 def wordings(conn: Connection, scope: Scope) -> Sequence[Wording]:
     """Count every wording of the scope, in no order."""
-    parts = in_parts(conn, scope, _counted, outcomes=True, together=_together, stored=True)
-    return parts[0] if len(parts) == 1 else _together(parts)
+    segments = in_segments(conn, scope, _counted, outcomes=True, together=_together, stored=True)
+    return segments[0] if len(segments) == 1 else _together(segments)
 
 
 def texts_of(conn: Connection, numbers: Iterable[int]) -> dict[int, str]:
@@ -177,10 +177,10 @@ def _messages(conn: Connection, numbers: Iterable[int]) -> dict[int, tuple[str, 
     return found
 
 
-def _together(parts: Sequence[list[Wording]]) -> list[Wording]:
+def _together(segments: Sequence[list[Wording]]) -> list[Wording]:
     found: dict[tuple[str, str, int], Wording] = {}
-    for part in parts:
-        for each in part:
+    for segment in segments:
+        for each in segment:
             key = (each.tool, each.code, each.number)
             known = found.get(key)
             found[key] = each if known is None else known.and_(each)
@@ -330,8 +330,8 @@ def _row(row: Wording, digest: str, text: str) -> MessageRow:
         asked=asked.whole,
         answered=answered.whole,
         fixed=fixed.whole,
-        recovery=weighed_rate(fixed, asked),
-        when_answered=weighed_rate(fixed, answered),
+        recovery=weighted_rate(fixed, asked),
+        when_answered=weighted_rate(fixed, answered),
         last_at=row.last_at,
     )
 

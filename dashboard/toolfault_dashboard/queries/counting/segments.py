@@ -1,4 +1,4 @@
-"""Counting a window in parts, so that what was counted of whole days is not counted again.
+"""Counting a window in segments, so that what was counted of whole days is not counted again.
 
 Rows of the past hardly change. A question over a large window is asked of its whole days, of the
 hours around them and of what is left at its edges; the answers for days and hours are kept in
@@ -9,8 +9,8 @@ outcomes are asked for, an answer is kept until the next chain of its days settl
 
 Where answers can be added up, those of the whole days are asked for and kept day by day, and their
 sum as well: tomorrow one day is counted, not two weeks, and other windows know most of their days.
-A question that takes longer than a reader may wait has done a part of its work by then, and a page
-leaves off between two days to say how far it is (``queries.patience``).
+A question that takes longer than a reader may wait has done some of its work by then, and a page
+leaves off between two days to say how far it is (``queries.counting.time_budget``).
 
 Some answers about days that are over are stored in the database as well, and those about their
 quarters, since few windows begin at midnight (``stored_answers``): a server that has just started
@@ -39,18 +39,18 @@ from toolfault_collector.storage.database.engine import is_columnar
 from toolfault_collector.storage.rollups import HOUR_US
 from toolfault_collector.storage.tables import chain, quarter_version
 from toolfault_dashboard.queries.counting.deadline import begin_anew
-from toolfault_dashboard.queries.counting.once import once
-from toolfault_dashboard.queries.counting.patience import (
-    counting,
-    day_counted,
-    next_question,
-    pause,
-)
+from toolfault_dashboard.queries.counting.memoise import memoised
 from toolfault_dashboard.queries.counting.stored_answers import (
     StoredAnswer,
     StoredAnswers,
     question_of,
     whole_of,
+)
+from toolfault_dashboard.queries.counting.time_budget import (
+    counting,
+    day_counted,
+    next_question,
+    pause,
 )
 from toolfault_dashboard.queries.projects import written
 from toolfault_dashboard.queries.scope import Scope
@@ -61,7 +61,7 @@ __all__ = [
     "answers_to_store",
     "as_kept",
     "forget_stored",
-    "in_parts",
+    "in_segments",
     "is_asked_at_once",
     "keep_at_most",
     "version_of",
@@ -100,15 +100,15 @@ class _Key(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
-    """A part of a window, [begin, end) in microseconds; None where the window is open."""
+class _Segment:
+    """A segment of a window, [begin, end) in microseconds; None where the window is open."""
 
     begin: int | None
     end: int | None
     keep: bool
 
 
-def in_parts(
+def in_segments(
     conn: Connection,
     scope: Scope,
     read: Callable[..., _T],
@@ -118,17 +118,17 @@ def in_parts(
     many: int | None = None,
     stored: bool = False,
 ) -> list[_T]:
-    """Return what ``read(conn, part, *args)`` gives for parts of *scope* that make it up.
+    """Return what ``read(conn, segment, *args)`` gives for segments of *scope* that make it up.
 
     Args:
         conn: Open connection in a read transaction.
         scope: What to count.
-        read: Counts one part; a function of a module. Nobody may change what it returns, and
+        read: Counts one segment; a function of a module. Nobody may change what it returns, and
             ``len`` of it says how much it is.
         args: Further arguments.
         outcomes: Whether outcomes of chains are counted, or hang together with what is.
         together: ``together(answers, *args)`` adds answers of *read* up to the one of all their
-            parts. It changes none of them.
+            segments. It changes none of them.
         many: Calls and minutes of a window from which it is cut, where that is fewer than `MANY`
             since counting costs more.
         stored: Whether answers about days that are over are worth storing where the query asks for
@@ -149,18 +149,18 @@ def in_parts(
         question = question_of(read, args, of)
         known = StoredAnswers(conn, scope.project_id, question, since, until or scope.now)
 
-    def kept(part: _Part, ask: Callable[[Scope], _T]) -> _T:
-        narrowed = between(scope, part.begin, part.end)
-        if not part.keep:
+    def kept(segment: _Segment, ask: Callable[[Scope], _T]) -> _T:
+        narrowed = between(scope, segment.begin, segment.end)
+        if not segment.keep:
             return ask(narrowed)
-        past = part.end is not None and part.end <= today
-        may_store = known is not None and part.end is not None and part.end <= scope.now
+        past = segment.end is not None and segment.end <= today
+        may_store = known is not None and segment.end is not None and segment.end <= scope.now
         key = _Key(
             (read, args, scope.project_id, scope.audience, str(narrowed.query)),
-            whole_of(part.begin, part.end) if may_store else None,
+            whole_of(segment.begin, segment.end) if may_store else None,
             question,
         )
-        version = _version(versions, open_chains, [(part.begin, part.end)])
+        version = _version(versions, open_chains, [(segment.begin, segment.end)])
         look: Callable[[], _T | None] = partial(_stored, known, key, version)
         return _kept(conn, key, version, partial(ask, narrowed), look, past=past)
 
@@ -168,25 +168,25 @@ def in_parts(
         return read(conn, narrowed, *args)
 
     cut_up = [
-        (part, _pieces(part, versions, scope.now if known else None))
-        for part in _cut(since, until, now=scope.now)
+        (segment, _pieces(segment, versions, scope.now if known else None))
+        for segment in _cut(since, until, now=scope.now)
     ]
-    # Of all parts that are cut further, so that a reader who waits never sees it begin anew.
+    # Of all segments that are cut further, so that a reader who waits never sees it begin anew.
     ends = list(accumulate(len(pieces) if len(pieces) > 1 else 0 for _, pieces in cut_up))
 
-    def added(pieces: Sequence[_Part], end: int, narrowed: Scope) -> _T:
+    def added(pieces: Sequence[_Segment], end: int, narrowed: Scope) -> _T:
         if together is None or len(pieces) < 2:
             return once_more(narrowed)
         found = []
-        for number, piece in enumerate(pieces, end - len(pieces)):
+        for number, day in enumerate(pieces, end - len(pieces)):
             counting(conn, number, ends[-1])
-            found.append(kept(piece, once_more))
+            found.append(kept(day, once_more))
         counting(conn, end, ends[-1])
         return together(found, *args)
 
     return [
-        kept(part, partial(added, pieces, end))
-        for (part, pieces), end in zip(cut_up, ends, strict=True)
+        kept(segment, partial(added, pieces, end))
+        for (segment, pieces), end in zip(cut_up, ends, strict=True)
     ]
 
 
@@ -239,7 +239,7 @@ def cut(conn: Connection, *, always: bool) -> Iterator[None]:
 
 
 def is_asked_at_once(conn: Connection, scope: Scope, *, many: int | None = None) -> bool:
-    """Say whether `in_parts` reads all of *scope* at once, as it is."""
+    """Say whether `in_segments` reads all of *scope* at once, as it is."""
     if not _may_keep(conn) or is_of_all_days(scope.query):
         return True
     if _CUT in conn.info:
@@ -292,60 +292,60 @@ def _is_fixed(scope: Scope) -> bool:
     )
 
 
-def _cut(since: int | None, until: int | None, *, now: int) -> Iterator[_Part]:
-    """Yield the parts of a window in order: edge, hours, days up to yesterday, hours, edge."""
+def _cut(since: int | None, until: int | None, *, now: int) -> Iterator[_Segment]:
+    """Yield the segments of a window in order: edge, hours, days up to yesterday, hours, edge."""
     today = now // DAY_US * DAY_US
     last = today if until is None else min(today, until // DAY_US * DAY_US)
     first_hour = None if since is None else -(-since // HOUR_US) * HOUR_US
     first_day = None if since is None else -(-since // DAY_US) * DAY_US
     if first_day is not None and first_day >= last:
-        yield _Part(since, until, keep=False)
+        yield _Segment(since, until, keep=False)
         return
     last_hour = last if until is None else max(last, until // HOUR_US * HOUR_US)
     ends = [
-        _Part(since, first_hour, keep=False),
-        _Part(first_hour, first_day, keep=True),
-        _Part(first_day, last, keep=True),
-        _Part(last, last_hour, keep=True),
-        _Part(last_hour, until, keep=until is None),
+        _Segment(since, first_hour, keep=False),
+        _Segment(first_hour, first_day, keep=True),
+        _Segment(first_day, last, keep=True),
+        _Segment(last, last_hour, keep=True),
+        _Segment(last_hour, until, keep=until is None),
     ]
-    for part in ends:
-        if part.begin is None and part.end is None:
+    for segment in ends:
+        if segment.begin is None and segment.end is None:
             continue
-        if part.begin is not None and part.end is not None and part.begin >= part.end:
+        if segment.begin is not None and segment.end is not None and segment.begin >= segment.end:
             continue
-        yield part
+        yield segment
 
 
-def _pieces(part: _Part, versions: dict[int, int], now: int | None) -> Sequence[_Part]:
-    """Return the days of *part* that have any row, or the part itself where it has few or many.
+def _pieces(segment: _Segment, versions: dict[int, int], now: int | None) -> Sequence[_Segment]:
+    """Return the days of *segment* that have any row; the segment itself where it has few or many.
 
     Where answers are stored *now* is given: then less than a day is cut into its quarters and what
     is left around them, of today up to now.
     """
-    begin, end = part.begin, part.end
-    if not part.keep:
-        return (part,)
+    begin, end = segment.begin, segment.end
+    if not segment.keep:
+        return (segment,)
     if end is None or end % DAY_US or (begin is not None and begin % DAY_US):
         if begin is None or now is None:
-            return (part,)
+            return (segment,)
         first = (begin // QUARTER_US + 1) * QUARTER_US
         last = now if end is None else end
-        if EVERY_QUARTER not in versions:  # what lies behind all that was written is one piece
+        if EVERY_QUARTER not in versions:  # what lies behind all that was written is one day
             last = min(last, max(versions, default=0) + QUARTER_US + 1)
         inner = range(first, last, QUARTER_US)
-        return [_Part(*each, keep=True) for each in pairwise((begin, *inner, end))]
+        return [_Segment(*each, keep=True) for each in pairwise((begin, *inner, end))]
     # A conversation that goes on for many days raises no version but that of every day.
     days: Sequence[int] = () if begin is None else range(begin, end, DAY_US)
     if EVERY_QUARTER not in versions:
         touched = {quarter // DAY_US * DAY_US for quarter in versions}
         days = sorted(day for day in touched if (begin is None or day >= begin) and day < end)
     if not 1 < len(days) <= MOST_PIECES:
-        return (part,)
-    return [_Part(day, day + DAY_US, keep=True) for day in days]
+        return (segment,)
+    return [_Segment(day, day + DAY_US, keep=True) for day in days]
 
 
-@once
+@memoised
 def _versions(conn: Connection, project_id: int, many: int) -> dict[int, int]:
     """Return the versions of quarters; nothing where all together are too few to be cut."""
     if written(conn, project_id) < many and _CUT not in conn.info:
@@ -370,7 +370,7 @@ def _between(versions: dict[int, int], begin: int | None, end: int | None) -> in
     )
 
 
-@once
+@memoised
 def _open_chains(conn: Connection, project_id: int, now: int) -> Sequence[tuple[int, int, int]]:
     """Return the chains that are open at *now*: first and last quarter, and the next to settle."""
     first, last = (

@@ -1,4 +1,4 @@
-"""The cells of a side column by column: what one pass over a hundred thousand of them needs."""
+"""The cells of a cohort column by column: what one pass over a hundred thousand of them needs."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any, Final, TypeVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from toolfault_dashboard.analysis.comparisons.sides import Cell, Stratum
-
 __all__ = [
     "COUNTS",
+    "Cell",
     "CodeColumns",
     "Columns",
     "Floats",
     "Layout",
     "Names",
     "Numbers",
+    "Stratum",
     "added",
     "code_columns",
     "columns_of",
@@ -35,9 +35,32 @@ _Key = TypeVar("_Key", bound=Hashable)
 
 COUNTS: Final = (
     "calls", "failures", "chains", "unchained", "round_trips", "recovered", "closed", "timed",
-    "time_lost_ms", "tokens_lost", "told",
+    "time_lost_ms", "tokens_lost", "with_tokens",
 )  # fmt: skip
 """What is counted of a cell, in the order of its fields."""
+
+
+Stratum = tuple[str, str, str]
+"""Tool, model and agent; "" where unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One conversation within one stratum; whole numbers where nothing was sampled."""
+
+    conversation: str
+    stratum: Stratum
+    calls: float
+    failures: float
+    chains: float
+    unchained: float  # failures that are in no chain
+    round_trips: float
+    recovered: float
+    closed: float  # chains that are no longer open
+    timed: float = 0  # calls whose source has times
+    time_lost_ms: float = 0.0  # on failing calls of chains and between their attempts
+    tokens_lost: float = 0  # of failed calls in chains that report them
+    with_tokens: float = 0  # chains that report tokens
 
 
 class Names:
@@ -95,7 +118,7 @@ class Columns(Sequence[Cell]):
     timed: Floats
     time_lost_ms: Floats
     tokens_lost: Floats
-    told: Floats
+    with_tokens: Floats
 
     def __len__(self) -> int:
         return len(self.conversation)
@@ -248,12 +271,12 @@ def columns_of(cells: Sequence[Cell]) -> Columns:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CodeColumns:
-    """Failures of a side by code and conversation, each pair once, as arrays of one length.
+    """Failures of a cohort by code and conversation, each pair once, as arrays of one length.
 
     Attributes:
         codes: The codes.
         code: Position of the code in ``codes``.
-        conversation: Position of the conversation in the columns of the side.
+        conversation: Position of the conversation in the columns of the cohort.
         failures: How many, each as what it stands for.
     """
 
@@ -267,8 +290,8 @@ class CodeColumns:
         return added(self.code, values, len(self.codes))
 
 
-def code_columns(failures: Mapping[str, Mapping[str, float]], side: Columns) -> CodeColumns:
-    """Return *failures*, by code and conversation, as columns beside those of their side."""
+def code_columns(failures: Mapping[str, Mapping[str, float]], cohort: Columns) -> CodeColumns:
+    """Return *failures*, by code and conversation, as columns beside those of their cohort."""
     rows = [
         (place, name, count)
         for place, own in enumerate(failures.values())
@@ -278,7 +301,7 @@ def code_columns(failures: Mapping[str, Mapping[str, float]], side: Columns) -> 
     return CodeColumns(
         tuple(failures),
         np.asarray(code, dtype=np.int64),
-        side.names.of(conversation),
+        cohort.names.of(conversation),
         np.asarray(counts, dtype=np.float64),
     )
 

@@ -35,8 +35,8 @@ __all__ = [
     "counted",
     "counted_once",
     "sampling",
-    "weighed_chains",
     "weight",
+    "weighted_chains",
 ]
 
 
@@ -67,12 +67,12 @@ _OPENED: Final = tool_call.alias("opened")
 
 
 def chain_weight() -> ColumnElement[float]:
-    """Return what a row of `weighed_chains` stands for: as much as the failure behind it."""
+    """Return what a row of `weighted_chains` stands for: as much as the failure behind it."""
     rate = _OPENED.c.sample_rate
     return case((rate.is_(None), 1.0), (rate < LEAST_RATE, 1.0 / LEAST_RATE), else_=1.0 / rate)
 
 
-def weighed_chains(*, sampled: bool) -> FromClause:
+def weighted_chains(*, sampled: bool) -> FromClause:
     """Return ``chain``; where failures may be *sampled* with what `chain_weight` needs."""
     if not sampled:
         return chain

@@ -1,4 +1,4 @@
-"""Answers that one page needs in several places, asked for once per snapshot.
+"""Memoised answers: what one page needs in several places is asked for once per snapshot.
 
 Within one read transaction the same question has the same answer, so a page need not know which of
 its tables has asked already.
@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 from sqlalchemy import Connection, Transaction
 
-__all__ = ["answered", "once", "remember"]
+__all__ = ["answered", "memoised", "remember"]
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -24,7 +24,7 @@ _ANSWERS: Final[WeakKeyDictionary[Transaction, dict[Any, Any]]] = WeakKeyDiction
 none of them would ever go."""
 
 
-def once(
+def memoised(
     function: Callable[Concatenate[Connection, _P], _R],
 ) -> Callable[Concatenate[Connection, _P], _R]:
     """Remember the answers of *function* until the read transaction ends.
@@ -52,7 +52,7 @@ def remember(conn: Connection, asked: Callable[..., _R], answer: _R, *args: Hash
 
     Args:
         conn: Open connection.
-        asked: A function that `once` decorates.
+        asked: A function that `memoised` decorates.
         answer: Nobody may change it.
         args: Further arguments, as its callers write them.
     """

@@ -1,11 +1,11 @@
 """Asking the questions of the pages before a reader does.
 
-What was counted of whole days is kept in memory (``queries.parts``), which is empty after a start:
-of a large history the first reader of each page would wait for seconds. A thread of the lowest
-priority asks for what the pages show first, once after the start of a server. From then on it asks
-now and then for what was written to since, and stores the answers about days that are over
-(``storing``): the next server begins with them. It holds no snapshot from
-one question to the next, and asks nothing of projects that are answered at once.
+What was counted of whole days is kept in memory (``queries.counting.segments``), which is empty
+after a start: of a large history the first reader of each page would wait for seconds. A thread of
+the lowest priority asks for what the pages show first, once after the start of a server. From then
+on it asks now and then for what was written to since, and stores the answers about days that are
+over (``storing``): the next server begins with them. It holds no snapshot from one question to the
+next, and asks nothing of projects that are answered at once.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from sqlalchemy import Connection, Engine
 from toolfault_collector.storage.database.engine import read_connection
 from toolfault_dashboard import queries
 from toolfault_dashboard.queries import Scope
-from toolfault_dashboard.queries.counting.parts import is_asked_at_once
+from toolfault_dashboard.queries.counting.segments import is_asked_at_once
 from toolfault_dashboard.queries.figures.trends import trends_by_tool
 from toolfault_dashboard.search import parse
 from toolfault_dashboard.storing import Storing
 
-__all__ = ["start_warming", "warm"]
+__all__ = ["start_prewarming", "warm"]
 
 _log = structlog.get_logger(__name__)
 _LOWEST: Final = 19
@@ -84,7 +84,7 @@ def warm(engine: Engine, now: int, stopping: Callable[[], bool]) -> int:
     return asked
 
 
-def start_warming(
+def start_prewarming(
     engine: Engine, clock: Callable[[], int], stopping: threading.Event
 ) -> threading.Thread:
     """Call `warm`, and `Storing.store` now and then, in a thread that nobody waits for."""
@@ -92,13 +92,13 @@ def start_warming(
     def run() -> None:
         if sys.platform == "linux":  # where a thread has a priority of its own
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _LOWEST)
-        _try(lambda: warm(engine, clock(), stopping.is_set), "warmed", "questions")
+        _try(lambda: warm(engine, clock(), stopping.is_set), "prewarmed", "questions")
         storing = Storing(engine)
         while not stopping.is_set():
             _try(lambda: storing.store(clock(), stopping.is_set), "stored_answers", "answers")
             stopping.wait(_EVERY_SECONDS)
 
-    thread = threading.Thread(target=run, name="toolfault-warming", daemon=True)
+    thread = threading.Thread(target=run, name="toolfault-prewarming", daemon=True)
     thread.start()
     return thread
 
@@ -108,7 +108,7 @@ def _try(step: Callable[[], int], said: str, unit: str) -> None:
         done = step()
     except Exception as error:  # noqa: BLE001 - the next round may go well
         # The reader who asks next is told by the same error what is the matter.
-        _log.warning("warming_failed", error=type(error).__name__)
+        _log.warning("prewarming_failed", error=type(error).__name__)
     else:
         if done:
             _log.info(said, **{unit: done})

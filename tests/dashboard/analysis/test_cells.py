@@ -1,4 +1,4 @@
-"""Parts of a side added up are the side."""
+"""Parts of a cohort added up are the cohort."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from toolfault_dashboard.analysis.comparisons.columns import COUNTS, columns_of, layout_of
-from toolfault_dashboard.analysis.comparisons.sides import Cell
+from toolfault_dashboard.analysis.comparisons.cells import COUNTS, Cell, columns_of, layout_of
 
 _Sums = dict[tuple[str, tuple[str, str, str]], list[float]]
 

@@ -1,4 +1,4 @@
-"""What was read of a side, as the data of a comparison: its window put in order at both ends.
+"""What was read of a cohort, as the data of a comparison: its window put in order at both ends.
 
 A chain or a conversation may reach beyond the window. Calls and folded successes are those of the
 window; whatever else is known of such a conversation must not be taken for a part of it.
@@ -14,27 +14,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolfault_dashboard.analysis.comparisons.columns import (
+from toolfault_dashboard.analysis.comparisons.cells import (
     COUNTS,
     Columns,
     Floats,
+    Stratum,
     added,
     distinct,
     numbered,
 )
-from toolfault_dashboard.analysis.comparisons.sides import Folded, SideData, Stratum
-from toolfault_dashboard.queries.comparisons.side_parts import Counted, Ended, Part
+from toolfault_dashboard.analysis.comparisons.cohorts import Cohort, Folded
+from toolfault_dashboard.queries.comparisons.cohort_segments import Counted, Ended, Segment
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.windows import window
 
-__all__ = ["beyond_rows", "named_tools", "side_data", "told_by", "with_named"]
+__all__ = ["beyond_rows", "cohort_data", "ended_in_window", "named_tools", "with_named"]
 
 
-def side_data(label: str, scope: Scope, found: Part) -> SideData:
-    """Return what was read of *scope* as a side, with the successes that senders counted."""
+def cohort_data(label: str, scope: Scope, found: Segment) -> Cohort:
+    """Return what was read of *scope* as a cohort, with the successes that senders counted."""
     counted = found.counted.calls
     if not counted:
-        return _side(label, scope, found.views, Folded())
+        return _cohort(label, scope, found.views, Folded())
     since, until = window(scope)
     ended, cells = found.ended, found.views[0]
     after = np.full(len(ended.at), True) if since is None else ended.first >= since
@@ -51,9 +52,9 @@ def side_data(label: str, scope: Scope, found: Part) -> SideData:
     for block, more in calls.items():
         by_stratum.update(dict(zip(block.strata, block.by_stratum(more), strict=True)))
     # The counters hold every conversation in the minute of its end, those with a failure too.
-    told = told_by(ended, cells, window(scope), beside=beside)
+    known = ended_in_window(ended, cells, window(scope), beside=beside)
     folded = replace(
-        beyond_rows(found.counted, told, of_tools=scope.query.has("tool")),
+        beyond_rows(found.counted, known, of_tools=scope.query.has("tool")),
         calls={
             key: rest for key, own in counted.items() if (rest := own - int(by_stratum[key])) > 0
         },
@@ -62,10 +63,10 @@ def side_data(label: str, scope: Scope, found: Part) -> SideData:
     views = tuple(view.with_calls(calls[cells]) for view in found.views)
     if beside is not None:
         beside = replace(beside, calls=calls[beside])
-    return _side(label, scope, views, folded, beside)
+    return _cohort(label, scope, views, folded, beside)
 
 
-def told_by(
+def ended_in_window(
     ended: Ended,
     cells: Columns,
     own: tuple[int | None, int | None],
@@ -89,18 +90,18 @@ def told_by(
     if beside is not None:
         there |= _has_cell(ended, beside, tools)
     width = max(1, len(tools))
-    told = np.full(len(ended.at), True) if since is None else ended.at >= since
+    chosen = np.full(len(ended.at), True) if since is None else ended.at >= since
     if until is not None:
-        told &= ended.at < until
+        chosen &= ended.at < until
     several = dict(zip(cells.names.of(ended.several).tolist(), ended.several.values(), strict=True))
-    told &= ~np.isin(ended.conversation, list(several))
+    chosen &= ~np.isin(ended.conversation, list(several))
     in_window = np.zeros(len(cells.names), dtype=np.bool_)
-    in_window[ended.conversation[told]] = True
+    in_window[ended.conversation[chosen]] = True
     known = in_window[ended.of] & there
     names = ended.tool[known]
     many = added(names, np.ones(len(names)), width)
     squares = added(names, ended.calls[known] ** 2, width)
-    total = ended.total[told]
+    total = ended.total[chosen]
     found = Counted(
         calls=Counter(),
         conversations=len(total),
@@ -181,19 +182,19 @@ def with_named(cells: Columns, named: Columns) -> Columns:
     )
 
 
-def beyond_rows(counted: Counted, told: Counted, *, of_tools: bool) -> Folded:
+def beyond_rows(counted: Counted, known: Counted, *, of_tools: bool) -> Folded:
     """Return the conversations that senders counted beside those that are known as rows.
 
     Args:
         counted: What senders counted.
-        told: What of that is known as rows.
+        known: What of that is known as rows.
         of_tools: Whether the scope is of some tools only: then senders' counts are of those tools,
             and what is known of each adds up.
     """
     by_tool = {
         tool: (
-            max(0, conversations - told.conversations_of[tool]),
-            max(0.0, float(counted.squared_of[tool] - told.squared_of[tool])),
+            max(0, conversations - known.conversations_of[tool]),
+            max(0.0, float(counted.squared_of[tool] - known.squared_of[tool])),
         )
         for tool, conversations in counted.conversations_of.items()
     }
@@ -201,8 +202,8 @@ def beyond_rows(counted: Counted, told: Counted, *, of_tools: bool) -> Folded:
         conversations = sum(n for n, _ in by_tool.values())
         squared = sum(n for _, n in by_tool.values())
     else:
-        conversations = max(0, counted.conversations - told.conversations)
-        squared = max(0.0, float(counted.squared - told.squared))
+        conversations = max(0, counted.conversations - known.conversations)
+        squared = max(0.0, float(counted.squared - known.squared))
     return Folded(conversations=conversations, calls_squared=squared, of_tools=by_tool)
 
 
@@ -228,15 +229,15 @@ def _at_most(
     }
 
 
-def _side(
+def _cohort(
     label: str,
     scope: Scope,
     views: Sequence[Columns],
     folded: Folded,
     beside: Columns | None = None,
-) -> SideData:
+) -> Cohort:
     rows, *others = (
-        SideData(label, str(scope.query), cells, folded, beside=beside) for cells in views
+        Cohort(label, str(scope.query), cells, folded, beside=beside) for cells in views
     )
     if not others:
         return rows

@@ -14,11 +14,11 @@ from sqlalchemy import Connection, String, case, cast, func, select
 from toolfault_collector.storage.tables import tool_call
 from toolfault_dashboard.queries.conditions import failures_of
 from toolfault_dashboard.queries.counting import rollups
-from toolfault_dashboard.queries.counting.once import once
-from toolfault_dashboard.queries.counting.parts import in_parts
+from toolfault_dashboard.queries.counting.memoise import memoised
+from toolfault_dashboard.queries.counting.segments import in_segments
 from toolfault_dashboard.queries.scope import Scope
 
-__all__ = ["FEW", "Found", "found", "is_of_index"]
+__all__ = ["FEW", "Matches", "is_of_index", "matches"]
 
 FEW: Final = 200
 """Failures of a scope up to which it is remembered which they are."""
@@ -35,24 +35,24 @@ def is_of_index(scope: Scope) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Matches:
     """The failures of a scope: how many, and their row numbers in any order; None if not known."""
 
     number: int
     rows: tuple[int, ...] | None
 
 
-@once
-def found(conn: Connection, scope: Scope) -> Found:
+@memoised
+def matches(conn: Connection, scope: Scope) -> Matches:
     """Return how many failures are in the scope and, of at most `FEW`, which if that is known."""
     if rollups.usable(conn, scope, keys=rollups.PAIR_KEYS):
         pairs = rollups.failures_by_pair(conn, scope).values()
-        return Found(sum(failures for failures, _ in pairs), None)
-    number, *rows = _all_together(in_parts(conn, scope, _found, together=_all_together))
-    return Found(number, tuple(rows) if len(rows) == number else None)
+        return Matches(sum(failures for failures, _ in pairs), None)
+    number, *rows = _all_together(in_segments(conn, scope, _matches, together=_all_together))
+    return Matches(number, tuple(rows) if len(rows) == number else None)
 
 
-def _found(conn: Connection, scope: Scope) -> tuple[int, ...]:
+def _matches(conn: Connection, scope: Scope) -> tuple[int, ...]:
     """Return the number of failures and, if they are few, their row numbers behind it."""
     if is_of_index(scope):
         counted = select(func.count()).select_from(tool_call).where(failures_of(scope))

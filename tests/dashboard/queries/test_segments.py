@@ -29,9 +29,13 @@ from toolfault_collector.storage.store import store_events
 from toolfault_collector.storage.tables import quarter_version
 from toolfault_dashboard import queries
 from toolfault_dashboard.queries import FREQUENCIES, Dimension, Scope
-from toolfault_dashboard.queries.comparisons.sides import side_of
+from toolfault_dashboard.queries.comparisons.cohorts import cohort_of
 from toolfault_dashboard.queries.conditions import failures_of
-from toolfault_dashboard.queries.counting.parts import in_parts, is_asked_at_once, keep_at_most
+from toolfault_dashboard.queries.counting.segments import (
+    in_segments,
+    is_asked_at_once,
+    keep_at_most,
+)
 from toolfault_dashboard.queries.figures.matrices import matrix
 from toolfault_dashboard.queries.figures.trends import trends_by_tool
 from toolfault_dashboard.queries.rows import ChangeRow
@@ -50,9 +54,9 @@ MORE_WINDOWS = ("", "since:14d", "until:7d", "since:20m")
 MORE_FILTERS = ("tool:http_request,search", "chain:recovered,open", "-model:claude* has:issue")
 
 
-def _side(conn: Connection, scope: Scope) -> Any:
-    """Return one side of a comparison; its cells come in no order."""
-    found = side_of(conn, scope, "side")
+def _cohort(conn: Connection, scope: Scope) -> Any:
+    """Return one cohort of a comparison; its cells come in no order."""
+    found = cohort_of(conn, scope, "cohort")
     cells = sorted(found.cells, key=lambda cell: (cell.conversation, cell.stratum))
     return cells, found.folded, found.calls, found.failures, found.conversations
 
@@ -67,8 +71,8 @@ def _change(conn: Connection, scope: Scope) -> Any:
 
 def _compared(conn: Connection, scope: Scope) -> Any:
     """Return the codes of one tool beside those of all others."""
-    sides = scope.narrowed("tool:search"), scope.narrowed("-tool:search")
-    found = queries.comparison(conn, *sides)
+    cohorts = scope.narrowed("tool:search"), scope.narrowed("-tool:search")
+    found = queries.comparison(conn, *cohorts)
     return found.effect.before, found.effect.after, [
         (each.code, each.before, each.after) for each in found.codes
     ]  # fmt: skip
@@ -109,7 +113,7 @@ QUESTIONS: dict[str, Callable[[Connection, Scope], Any]] = {
     "change": lambda conn, scope: _change(conn, scope),
     "compared": lambda conn, scope: _compared(conn, scope),
     "trial": lambda conn, scope: _trial(conn, scope),
-    "side": lambda conn, scope: _side(conn, scope),
+    "cohort": lambda conn, scope: _cohort(conn, scope),
     "rungs": queries.conversation_rungs,
     "codes": lambda conn, scope: matrix(conn, scope, "code"),
     "fields": lambda conn, scope: matrix(conn, scope, "field"),
@@ -117,7 +121,7 @@ QUESTIONS: dict[str, Callable[[Connection, Scope], Any]] = {
 }
 
 
-EACH_WAY = ("overview", "facets", "kinds", "failures", "over_time", "fixes", "side")
+EACH_WAY = ("overview", "facets", "kinds", "failures", "over_time", "fixes", "cohort")
 """One question of each way in which parts are added up."""
 
 
@@ -325,8 +329,8 @@ def test_a_side_of_calls_with_times_has_no_others(sqlite_engine: Engine) -> None
         agent.send(*events)
         with read_connection(sqlite_engine) as conn:
             for text, failures in (("-time:none", 1), ("", 1 + len(events))):
-                side = side_of(conn, Scope(agent.project, parse(text), NOW), "")
-                assert side.failures.rows == failures
+                cohort = cohort_of(conn, Scope(agent.project, parse(text), NOW), "")
+                assert cohort.failures.rows == failures
 
 
 @_written_on
@@ -418,7 +422,7 @@ class _Counting:
     def within(self, conn: Connection, text: str, now: int = NOW) -> int:
         """Count the failures of *text* in the read transaction of *conn*."""
         scope = Scope(self.project, parse(text), now)
-        parts = in_parts(conn, scope, self._read, together=self._together, **self.ways)
+        parts = in_segments(conn, scope, self._read, together=self._together, **self.ways)
         return sum(number for (number,) in parts)
 
     def _read(self, conn: Connection, scope: Scope) -> tuple[int]:
@@ -451,7 +455,7 @@ def test_what_has_no_room_is_counted_anew(large: Engine) -> None:
 
 @_large_on_sqlite
 def test_the_future_is_one_part(large: Engine) -> None:
-    """A side that ends in two weeks is not asked for every quarter of a day until then."""
+    """A cohort that ends in two weeks is not asked for every quarter of a day until then."""
     read = []
     for days in (1, 14):
         keep_at_most(large, 0)

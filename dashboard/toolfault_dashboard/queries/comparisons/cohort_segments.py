@@ -1,4 +1,4 @@
-"""A side of a comparison in parts of its window, as columns that can be kept and added up."""
+"""A cohort of a comparison in segments of its window, as columns that can be kept and added up."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from toolfault_dashboard.analysis.comparisons.columns import (
+from toolfault_dashboard.analysis.comparisons.cells import (
     COUNTS,
     Columns,
     Floats,
     Layout,
     Names,
     Numbers,
+    Stratum,
     added,
     layout_of,
     numbered,
     placed,
 )
-from toolfault_dashboard.analysis.comparisons.sides import Stratum
 from toolfault_dashboard.analysis.weights import Amounts
-from toolfault_dashboard.queries.columns import columns_of_rows
-from toolfault_dashboard.queries.counting.weighing import amount
+from toolfault_dashboard.queries.counting.sampling_weights import amount
+from toolfault_dashboard.queries.transpose import transposed
 
 __all__ = [
     "NOTHING_COUNTED",
-    "CodePart",
+    "CodeSegment",
     "Counted",
     "Ended",
     "Ends",
-    "Part",
+    "Segment",
     "cells_of_rows",
-    "code_part",
-    "code_part_of_rows",
+    "code_segment",
+    "code_segment_of_rows",
     "ended_of",
     "more_calls",
     "only",
@@ -99,7 +99,7 @@ class Ended:
     """The calls that ``conversation_end`` named, conversation by conversation.
 
     Attributes:
-        conversation: The conversations that have ended, as positions among those of the part.
+        conversation: The conversations that have ended, as positions among those of the segment.
         total: All calls that each of them named.
         first: When its first call began that was reported, in microseconds.
         last: When its last call ended that was reported.
@@ -124,8 +124,8 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
-    """What a side has in a part of its window.
+class Segment:
+    """What a cohort has in a segment of its window.
 
     Attributes:
         views: Its cells counted in rows and, where calls were sampled, in what they stand for and
@@ -140,7 +140,7 @@ class Part:
     ended: Ended
     more: Floats
     counted: Counted
-    codes: CodePart | None = None
+    codes: CodeSegment | None = None
 
     def __len__(self) -> int:
         own = len(self.views) * len(self.views[0]) // _HALF + 1
@@ -154,7 +154,7 @@ def views_of(rows: Sequence[Sequence[Any]], number: int) -> tuple[Columns, ...]:
         rows: Conversation, tool, model, agent and the counts.
         number: Sets of counts.
     """
-    columns = columns_of_rows(rows, 4 + number * len(COUNTS))
+    columns = transposed(rows, 4 + number * len(COUNTS))
     names = Names()
     strata: dict[Stratum, int] = {}
     conversation = names.taking(columns[0])
@@ -176,7 +176,7 @@ def cells_of_rows(calls: Sequence[Sequence[Any]], chains: Sequence[Sequence[Any]
         chains: Conversation, tool, model, agent, round trips, whether each recovered and is closed,
             milliseconds and tokens lost, and whether it reports tokens.
     """
-    of_calls, of_chains = columns_of_rows(calls, 8), columns_of_rows(chains, 10)
+    of_calls, of_chains = transposed(calls, 8), transposed(chains, 10)
     names, strata = Names(), dict[Stratum, int]()
     talks = [names.taking(each[0]) for each in (of_calls, of_chains)]
     own = [numbered(zip(*each[1:4], strict=True), strata) for each in (of_calls, of_chains)]
@@ -191,7 +191,7 @@ def cells_of_rows(calls: Sequence[Sequence[Any]], chains: Sequence[Sequence[Any]
 
     failed, unchained, timed = (summed(of_call, each) for each in of_calls[4:7])
     round_trips, *others = (summed(of_chain, each) for each in of_chains[4:])
-    recovered, closed, time_lost_ms, tokens_lost, told = others
+    recovered, closed, time_lost_ms, tokens_lost, with_tokens = others
     return Columns(
         names=names,
         conversation=cells // width,
@@ -207,7 +207,7 @@ def cells_of_rows(calls: Sequence[Sequence[Any]], chains: Sequence[Sequence[Any]
         timed=timed,
         time_lost_ms=time_lost_ms,
         tokens_lost=tokens_lost,
-        told=told,
+        with_tokens=with_tokens,
     )
 
 
@@ -221,7 +221,7 @@ def ended_of(rows: Sequence[Sequence[Any]], cells: Columns, several: Ends) -> En
         several: Each end of those that ended more than once.
     """
     tools: dict[str, int] = {}
-    names, texts, _, _, *moments = columns_of_rows(rows, 7)[:7]
+    names, texts, _, _, *moments = transposed(rows, 7)[:7]
     conversation = cells.names.of(names)
     # All texts as one: a conversation may name dozens of tools, so these are the longest columns.
     named = _DECODE.decode(f"[{','.join(texts)}]")
@@ -242,28 +242,31 @@ def ended_of(rows: Sequence[Sequence[Any]], cells: Columns, several: Ends) -> En
     )
 
 
-def together(parts: Sequence[Part], *_args: object) -> Part:
-    """Return all *parts* as one."""
-    if len(parts) == 1:
-        return parts[0]
-    number = max(len(part.views) for part in parts)
-    layout = layout_of([part.views[0] for part in parts])
+def together(segments: Sequence[Segment], *_args: object) -> Segment:
+    """Return all *segments* as one."""
+    if len(segments) == 1:
+        return segments[0]
+    number = max(len(segment.views) for segment in segments)
+    layout = layout_of([segment.views[0] for segment in segments])
     # Where nothing was sampled all views are the same.
-    views = [part.views if len(part.views) == number else part.views * number for part in parts]
+    views = [
+        segment.views if len(segment.views) == number else segment.views * number
+        for segment in segments
+    ]
     summed = tuple(layout.sum_of(each) for each in zip(*views, strict=True))
-    ended = _ended_together([part.ended for part in parts], layout)
-    return Part(
+    ended = _ended_together([segment.ended for segment in segments], layout)
+    return Segment(
         views=summed,
         ended=ended,
-        more=_more_together(parts[layout.base].more, summed[0], ended, layout),
-        counted=reduce(add, (part.counted for part in parts)),
-        codes=_codes_together([part.codes for part in parts], layout),
+        more=_more_together(segments[layout.base].more, summed[0], ended, layout),
+        counted=reduce(add, (segment.counted for segment in segments)),
+        codes=_codes_together([segment.codes for segment in segments], layout),
     )
 
 
-def only(part: Part, chosen: NDArray[np.bool_]) -> Part:
-    """Return *part* with the *chosen* of its conversations alone, and without what was counted."""
-    cells, ended, codes = part.views[0], part.ended, part.codes
+def only(segment: Segment, chosen: NDArray[np.bool_]) -> Segment:
+    """Return *segment* with the *chosen* of its conversations alone, without what was counted."""
+    cells, ended, codes = segment.views[0], segment.ended, segment.codes
     kept = {name: place for place, name in enumerate(compress(cells.names, chosen))}
     names = Names(kept)
     ids = np.cumsum(chosen) - 1
@@ -278,7 +281,7 @@ def only(part: Part, chosen: NDArray[np.bool_]) -> Part:
             stratum=view.stratum[own],
             **{name: getattr(view, name)[own] for name in COUNTS},
         )
-        for view in part.views
+        for view in segment.views
     )
     if codes is not None:
         failing = chosen[codes.conversation]
@@ -289,7 +292,7 @@ def only(part: Part, chosen: NDArray[np.bool_]) -> Part:
             failures=codes.failures[failing],
             amounts=Amounts(),
         )
-    return Part(
+    return Segment(
         views=views,
         ended=replace(
             ended,
@@ -300,15 +303,15 @@ def only(part: Part, chosen: NDArray[np.bool_]) -> Part:
             calls=ended.calls[pairs],
             several={name: each for name, each in ended.several.items() if name in kept},
         ),
-        more=part.more[own],
+        more=segment.more[own],
         counted=NOTHING_COUNTED,
         codes=codes,
     )
 
 
-def _ended_together(parts: Sequence[Ended], layout: Layout) -> Ended:
-    """Return all of *parts* as one; a conversation is taken from the first that has it."""
-    largest = parts[layout.base]
+def _ended_together(segments: Sequence[Ended], layout: Layout) -> Ended:
+    """Return all of *segments* as one; a conversation is taken from the first that has it."""
+    largest = segments[layout.base]
     tools = {tool: number for number, tool in enumerate(largest.tools)}
     taken = np.zeros(len(layout.names), dtype=np.bool_)
     taken[largest.conversation] = True
@@ -319,26 +322,26 @@ def _ended_together(parts: Sequence[Ended], layout: Layout) -> Ended:
             *(largest.of, largest.tool, largest.calls),
         )
     ]
-    for place, (part, ids) in enumerate(zip(parts, layout.renumbered, strict=True)):
+    for place, (segment, ids) in enumerate(zip(segments, layout.renumbered, strict=True)):
         if place == layout.base:
             continue
-        conversation, of = ids[part.conversation], ids[part.of]
-        own, new, pairs = numbered(part.tools, tools), ~taken[conversation], ~taken[of]
+        conversation, of = ids[segment.conversation], ids[segment.of]
+        own, new, pairs = numbered(segment.tools, tools), ~taken[conversation], ~taken[of]
         taken[conversation] = True
         found.append(
             (
-                *(conversation[new], *(getattr(part, name)[new] for name in of_each)),
-                *(of[pairs], own[part.tool[pairs]], part.calls[pairs]),
+                *(conversation[new], *(getattr(segment, name)[new] for name in of_each)),
+                *(of[pairs], own[segment.tool[pairs]], segment.calls[pairs]),
             )
         )
     whole = [np.concatenate(column) for column in zip(*found, strict=True)]
     conversation, total, first, last, at, of, tool, calls = whole
-    several = {name: ends for part in parts for name, ends in part.several.items()}
+    several = {name: ends for segment in segments for name, ends in segment.several.items()}
     return Ended(conversation, total, first, last, at, of, tuple(tools), tool, calls, several)
 
 
 def _more_together(known: Floats, cells: Columns, ended: Ended, layout: Layout) -> Floats:
-    """Return `more_calls` of a sum: of conversations that only the largest part has it is known."""
+    """Return `more_calls` of a sum: known for conversations that only the largest segment has."""
     more = np.zeros(len(cells), dtype=np.float64)
     more[: len(known)] = known
     touched = np.flatnonzero(layout.touched[cells.conversation])
@@ -388,13 +391,13 @@ def more_calls(cells: Columns, ended: Ended, which: Numbers | None = None) -> Fl
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CodePart:
-    """The failures of a part by code and conversation, each pair once, as arrays of one length.
+class CodeSegment:
+    """The failures of a segment by code and conversation, each pair once, as arrays of one length.
 
     Attributes:
         codes: The codes.
         code: Position of the code.
-        conversation: Position of the conversation among those of the part.
+        conversation: Position of the conversation among those of the segment.
         failures: How many, each as what it stands for.
         amounts: Failures by code.
     """
@@ -409,14 +412,14 @@ class CodePart:
         return len(self.code) // _HALF
 
 
-def code_part(rows: Sequence[Sequence[Any]], cells: Columns) -> CodePart:
+def code_segment(rows: Sequence[Sequence[Any]], cells: Columns) -> CodeSegment:
     """Return failures of *cells* as columns.
 
     Args:
-        rows: Code, conversation and the columns of `weighing.counted`.
+        rows: Code, conversation and the columns of `sampling_weights.counted`.
         cells: The cells of the same calls.
     """
-    code, names, *counts = columns_of_rows(rows, 3)
+    code, names, *counts = transposed(rows, 3)
     codes: dict[str, int] = {}
     of_code = numbered(code, codes)
     sums = [added(of_code, np.asarray(each, dtype=np.float64), len(codes)) for each in counts]
@@ -426,7 +429,7 @@ def code_part(rows: Sequence[Sequence[Any]], cells: Columns) -> CodePart:
             for name, numbers in zip(codes, zip(*sums, strict=True), strict=True)
         }
     )
-    return CodePart(
+    return CodeSegment(
         codes=tuple(codes),
         code=of_code,
         conversation=cells.names.of(names),
@@ -435,9 +438,9 @@ def code_part(rows: Sequence[Sequence[Any]], cells: Columns) -> CodePart:
     )
 
 
-def code_part_of_rows(
+def code_segment_of_rows(
     calls: Sequence[Sequence[Any]], further: Sequence[Sequence[Any]], cells: Columns
-) -> CodePart:
+) -> CodeSegment:
     """Return the failures among single *calls* as columns.
 
     Args:
@@ -458,7 +461,7 @@ def code_part_of_rows(
     failures = added(place, np.concatenate([np.ones(len(failed)), counts]), len(pairs))
     code = pairs // width
     of_codes = added(code, failures, len(codes)).tolist()
-    return CodePart(
+    return CodeSegment(
         codes=tuple(codes),
         code=code,
         conversation=pairs % width,
@@ -469,24 +472,24 @@ def code_part_of_rows(
     )
 
 
-def _codes_together(parts: Sequence[CodePart | None], layout: Layout) -> CodePart | None:
-    """Return all of *parts* as one, the largest part of the side first."""
-    largest = parts[layout.base]
+def _codes_together(segments: Sequence[CodeSegment | None], layout: Layout) -> CodeSegment | None:
+    """Return all of *segments* as one, the largest segment of the cohort first."""
+    largest = segments[layout.base]
     if largest is None:
         return None
-    pairs = list(zip(parts, layout.renumbered, strict=True))
+    pairs = list(zip(segments, layout.renumbered, strict=True))
     others = [
-        (part, ids)
-        for number, (part, ids) in enumerate(pairs)
-        if part is not None and number != layout.base
+        (segment, ids)
+        for number, (segment, ids) in enumerate(pairs)
+        if segment is not None and number != layout.base
     ]
     codes = {code: number for number, code in enumerate(largest.codes)}
     amounts = Amounts(largest.amounts)
     code, conversation = [], []
-    for part, ids in others:
-        code.append(numbered(part.codes, codes)[part.code])
-        conversation.append(ids[part.conversation])
-        for name, own in part.amounts.items():
+    for segment, ids in others:
+        code.append(numbered(segment.codes, codes)[segment.code])
+        conversation.append(ids[segment.conversation])
+        for name, own in segment.amounts.items():
             amounts.add(name, own)
     width = len(layout.names)
     place, new = placed(
@@ -495,10 +498,12 @@ def _codes_together(parts: Sequence[CodePart | None], layout: Layout) -> CodePar
         np.concatenate(code) * width + np.concatenate(conversation),
     )
     failures = added(
-        place, np.concatenate([part.failures for part, _ in others]), len(largest.code) + len(new)
+        place,
+        np.concatenate([segment.failures for segment, _ in others]),
+        len(largest.code) + len(new),
     )
     failures[: len(largest.code)] += largest.failures
-    return CodePart(
+    return CodeSegment(
         codes=tuple(codes),
         code=np.concatenate([largest.code, new // max(1, width)]),
         conversation=np.concatenate([largest.conversation, new % max(1, width)]),

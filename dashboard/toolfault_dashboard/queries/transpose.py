@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["columns_of_rows"]
+__all__ = ["transposed"]
 
 
-def columns_of_rows(rows: Sequence[Sequence[Any]], width: int) -> Sequence[Sequence[Any]]:
+def transposed(rows: Sequence[Sequence[Any]], width: int) -> Sequence[Sequence[Any]]:
     """Return *rows* column by column; *width* empty columns where there is none."""
     return list(zip(*rows, strict=True)) or [()] * width

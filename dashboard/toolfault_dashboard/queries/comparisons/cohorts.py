@@ -1,4 +1,4 @@
-"""One side of a comparison, read from the database."""
+"""One cohort of a comparison, read from the database."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from sqlalchemy import (
     ColumnElement,
@@ -33,39 +33,49 @@ from toolfault_collector.storage.tables import (
     conversation_end,
     tool_call,
 )
-from toolfault_dashboard.analysis.comparisons.sides import SideData, Stratum
+from toolfault_dashboard.analysis.comparisons.by_code import CodeAmounts
+from toolfault_dashboard.analysis.comparisons.cells import CodeColumns, Stratum
+from toolfault_dashboard.analysis.comparisons.cohorts import Cohort
+from toolfault_dashboard.queries.comparisons.cohort_data import cohort_data
+from toolfault_dashboard.queries.comparisons.cohort_segments import (
+    Counted,
+    Ends,
+    Segment,
+    cells_of_rows,
+    code_segment,
+    code_segment_of_rows,
+    ended_of,
+    more_calls,
+    together,
+    views_of,
+)
 from toolfault_dashboard.queries.conditions import calls_of, chains_of, counts_of, failures_of
-from toolfault_dashboard.queries.counting import weighing
-from toolfault_dashboard.queries.counting.parts import in_parts, is_asked_at_once
-from toolfault_dashboard.queries.counting.weighing import (
+from toolfault_dashboard.queries.counting import sampling_weights
+from toolfault_dashboard.queries.counting.sampling_weights import (
     Sampling,
     chain_weight,
     sampling,
-    weighed_chains,
     weight,
+    weighted_chains,
 )
+from toolfault_dashboard.queries.counting.segments import in_segments, is_asked_at_once
 from toolfault_dashboard.queries.failures.codes import of_other_issues
 from toolfault_dashboard.queries.projects import has_untimed
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.windows import window
 from toolfault_dashboard.search import Clause, Moment, Pattern, Query
 
-if TYPE_CHECKING:
-    from toolfault_dashboard.analysis.comparisons.by_code import CodeAmounts
-    from toolfault_dashboard.analysis.comparisons.columns import CodeColumns
-    from toolfault_dashboard.queries.comparisons.side_parts import Counted, Ends, Part
-
 __all__ = [
     "TIMED",
     "cells_of",
+    "cohort_of",
+    "cohort_segment",
+    "cohort_with_codes",
+    "cohorts_of",
     "counts_of_senders",
     "failures_by_code",
-    "growing_sides",
+    "growing_cohorts",
     "said_by",
-    "side_of",
-    "side_part",
-    "side_with_codes",
-    "sides_of",
 ]
 
 TIMED: Final = Clause("time", (Pattern(("none",)),), negated=True)
@@ -78,7 +88,7 @@ _COUNTS = (
 )  # fmt: skip
 _STRATUM = ("tool", "model", "agent")
 _MOMENTS = ("first_at", "last_at", "ended_at")
-# In the columns of a stratum. As text: of a long history most conversations are not of a side and
+# In the columns of a stratum. As text: of a long history most conversations are not of a cohort and
 # need no reading.
 _SAID: Final = (
     cast(conversation.c.end_calls, Text).label("calls"),
@@ -92,37 +102,32 @@ _CODE: Final = "code"
 _FEW: Final = 1_000  # conversations that are looked up by name
 
 
-def side_of(conn: Connection, scope: Scope, label: str) -> SideData:
+def cohort_of(conn: Connection, scope: Scope, label: str) -> Cohort:
     """Read the conversations of *scope* and what senders counted for it."""
-    from toolfault_dashboard.queries.comparisons.side_data import side_data
-
-    return side_data(label, scope, _whole(conn, scope, codes=False))
+    return cohort_data(label, scope, _whole(conn, scope, codes=False))
 
 
-def side_with_codes(
+def cohort_with_codes(
     conn: Connection, scope: Scope, label: str
-) -> tuple[SideData, CodeColumns, CodeAmounts]:
+) -> tuple[Cohort, CodeColumns, CodeAmounts]:
     """Read the same with its failures by code: as columns, and as amounts where any is sampled."""
-    from toolfault_dashboard.analysis.comparisons.columns import CodeColumns
-    from toolfault_dashboard.queries.comparisons.side_data import side_data
-
     found = _whole(conn, scope, codes=True)
     codes = found.codes
     assert codes is not None, "they were asked for"
     columns = CodeColumns(codes.codes, codes.code, codes.conversation, codes.failures)
     weighed = codes.amounts if sampling(conn, scope.project_id).calls else {}
-    return side_data(label, scope, found), columns, weighed
+    return cohort_data(label, scope, found), columns, weighed
 
 
-def _whole(conn: Connection, scope: Scope, *, codes: bool) -> Part:
-    from toolfault_dashboard.queries.comparisons.side_parts import together
-
+def _whole(conn: Connection, scope: Scope, *, codes: bool) -> Segment:
     if is_asked_at_once(conn, scope):
-        return side_part(conn, scope, codes, whole=True)
+        return cohort_segment(conn, scope, codes, whole=True)
     # With the codes always: then one stored answer of a day serves all who compare.
     asked = _without_times(conn, scope)
     return together(
-        in_parts(conn, asked, side_part, True, outcomes=True, together=together, stored=True)
+        in_segments(
+            conn, asked, cohort_segment, True, outcomes=True, together=together, stored=True
+        )
     )
 
 
@@ -134,19 +139,11 @@ def _without_times(conn: Connection, scope: Scope) -> Scope:
     return replace(scope, query=Query(tuple(others)))
 
 
-def side_part(conn: Connection, scope: Scope, codes: bool, *, whole: bool = False) -> Part:
-    """Read a part of a side, or the *whole* of it, with its failures by code if wanted."""
-    from toolfault_dashboard.queries.comparisons.side_parts import (
-        Part,
-        code_part,
-        ended_of,
-        more_calls,
-        views_of,
-    )
-
+def cohort_segment(conn: Connection, scope: Scope, codes: bool, *, whole: bool = False) -> Segment:
+    """Read a segment of a cohort, or the *whole* of it, with its failures by code if wanted."""
     sampled = sampling(conn, scope.project_id)
     if not whole and not sampled.calls:
-        return _part_of_rows(conn, scope, codes=codes)
+        return _segment_of_rows(conn, scope, codes=codes)
     rows: defaultdict[str, list[Sequence[Any]]] = defaultdict(list)
     statement = _statement(scope, sampled, ended=whole, codes=codes and whole)
     for row in conn.execute(statement).all():
@@ -161,33 +158,25 @@ def side_part(conn: Connection, scope: Scope, codes: bool, *, whole: bool = Fals
         of_codes: Sequence[Sequence[Any]] = [
             (code, talk, *numbers[:width]) for talk, code, _, _, *numbers in rows[_CODE]
         ]
-    else:  # another part may have some
+    else:  # another segment may have some
         said, several = _ended(conn, scope, frozenset(views[0].names))
         of_codes = conn.execute(failures_by_code(scope, sampled)).all() if codes else ()
     ended = ended_of(said, views[0], several)
-    return Part(
+    return Segment(
         views=views,
         ended=ended,
         more=more_calls(views[0], ended),
         counted=counted,
-        codes=code_part(of_codes, views[0]) if codes else None,
+        codes=code_segment(of_codes, views[0]) if codes else None,
     )
 
 
-def _part_of_rows(conn: Connection, scope: Scope, *, codes: bool) -> Part:
-    """Read a part of a side call by call and chain by chain, of which none is sampled.
+def _segment_of_rows(conn: Connection, scope: Scope, *, codes: bool) -> Segment:
+    """Read a segment of a cohort call by call and chain by chain, of which none is sampled.
 
     Of many rows most are groups of their own, so that a database takes three times as long to group
     them as to hand them over.
     """
-    from toolfault_dashboard.queries.comparisons.side_parts import (
-        Part,
-        cells_of_rows,
-        code_part_of_rows,
-        ended_of,
-        more_calls,
-    )
-
     calls = conn.execute(_calls(scope)).all()
     cells = cells_of_rows(calls, conn.execute(_chains(scope)).all())
     further: Sequence[Sequence[Any]] = ()
@@ -196,12 +185,12 @@ def _part_of_rows(conn: Connection, scope: Scope, *, codes: bool) -> Part:
         further = conn.execute(of_other_issues(failures_of(scope), talk, sampled=False)).all()
     said, several = _ended(conn, scope, frozenset(cells.names))
     ended = ended_of(said, cells, several)
-    return Part(
+    return Segment(
         views=(cells,),
         ended=ended,
         more=more_calls(cells, ended),
         counted=counts_of_senders(conn, scope),
-        codes=code_part_of_rows(calls, further, cells) if codes else None,
+        codes=code_segment_of_rows(calls, further, cells) if codes else None,
     )
 
 
@@ -239,44 +228,39 @@ def _chains(scope: Scope) -> Select[*tuple[Any, ...]]:
 
 def _width(sampled: Sampling) -> int:
     """Return how many columns count the failures of a code."""
-    return len(weighing.counted(sampled=sampled.failures))
+    return len(sampling_weights.counted(sampled=sampled.failures))
 
 
-def sides_of(conn: Connection, scopes: Mapping[str, Scope]) -> dict[str, SideData]:
-    """Read several sides by label: with as many statements as one, where they are few rows."""
-    from toolfault_dashboard.queries.comparisons.side_data import side_data
-
+def cohorts_of(conn: Connection, scopes: Mapping[str, Scope]) -> dict[str, Cohort]:
+    """Read several cohorts by label: with as many statements as one, where they are few rows."""
     if not all(is_asked_at_once(conn, scope) for scope in scopes.values()):
-        return {label: side_of(conn, scope, label) for label, scope in scopes.items()}
+        return {label: cohort_of(conn, scope, label) for label, scope in scopes.items()}
     (found,) = _at_once(conn, scopes, (0,))
-    return {label: side_data(label, scopes[label], part) for label, part in found.items()}
+    return {label: cohort_data(label, scopes[label], segment) for label, segment in found.items()}
 
 
-def growing_sides(
+def growing_cohorts(
     conn: Connection, scopes: Mapping[str, Scope], ends: Sequence[int]
-) -> Iterator[dict[str, SideData]]:
-    """Yield what the sides of *scopes* were at each of *ends*: all that came before it.
+) -> Iterator[dict[str, Cohort]]:
+    """Yield what the cohorts of *scopes* were at each of *ends*: all that came before it.
 
     Args:
         conn: Open connection.
-        scopes: Sides by label.
+        scopes: Cohorts by label.
         ends: Moments in microseconds, ascending.
     """
-    from toolfault_dashboard.queries.comparisons.side_data import side_data
-    from toolfault_dashboard.queries.comparisons.side_parts import together
-
     upto = {label: _bounded(scope, None, ends[-1]) for label, scope in scopes.items()}
     if all(is_asked_at_once(conn, scope) for scope in upto.values()):
         steps = _at_once(conn, upto, ends)
     else:
         steps = _step_by_step(conn, scopes, ends)
-    known: dict[str, Part] = {}
+    known: dict[str, Segment] = {}
     for until, new in zip(ends, steps, strict=True):
-        for label, part in new.items():
-            known[label] = together([known[label], part]) if label in known else part
+        for label, segment in new.items():
+            known[label] = together([known[label], segment]) if label in known else segment
         yield {
-            label: side_data(label, _bounded(scopes[label], None, until), part)
-            for label, part in known.items()
+            label: cohort_data(label, _bounded(scopes[label], None, until), segment)
+            for label, segment in known.items()
         }
 
 
@@ -288,16 +272,14 @@ def _bounded(scope: Scope, since: int | None, until: int) -> Scope:
 
 def _step_by_step(
     conn: Connection, scopes: Mapping[str, Scope], ends: Sequence[int]
-) -> Iterator[dict[str, Part]]:
-    """Yield what came to each side between two ends; most of it is kept by the day."""
-    from toolfault_dashboard.queries.comparisons.side_parts import together
-
+) -> Iterator[dict[str, Segment]]:
+    """Yield what came to each cohort between two ends; most of it is kept by the day."""
     for since, until in pairwise((None, *ends)):
         assert until is not None, "only the first has no beginning"
         between = {label: _bounded(scope, since, until) for label, scope in scopes.items()}
         yield {
             label: together(
-                in_parts(conn, scope, side_part, False, outcomes=True, together=together)
+                in_segments(conn, scope, cohort_segment, False, outcomes=True, together=together)
             )
             for label, scope in between.items()
         }
@@ -305,15 +287,8 @@ def _step_by_step(
 
 def _at_once(
     conn: Connection, scopes: Mapping[str, Scope], ends: Sequence[int]
-) -> Iterator[dict[str, Part]]:
+) -> Iterator[dict[str, Segment]]:
     """Yield the same, all of it read by one statement."""
-    from toolfault_dashboard.queries.comparisons.side_parts import (
-        Part,
-        ended_of,
-        more_calls,
-        views_of,
-    )
-
     found: defaultdict[tuple[str, str, int], list[Sequence[Any]]] = defaultdict(list)
     sampled = sampling(conn, next(iter(scopes.values())).project_id)
     of_all = union_all(
@@ -327,7 +302,7 @@ def _at_once(
     said = {label: found[label, _ENDED, 0] for label in scopes}
     several = {label: _several(conn, scopes[label], rows) for label, rows in said.items()}
     for step in range(len(ends)):
-        new: dict[str, Part] = {}
+        new: dict[str, Segment] = {}
         for label, scope in scopes.items():
             views = views_of(found[label, _CELL, step], 3 if sampled.calls else 1)
             known = frozenset(views[0].names)
@@ -335,7 +310,7 @@ def _at_once(
             again = {name: each for name, each in several[label].items() if name in known}
             ended = ended_of(own, views[0], again)
             counted = _counted(found[label, _COUNTED, step], of_tools=scope.query.has("tool"))
-            new[label] = Part(views, ended, more_calls(views[0], ended), counted)
+            new[label] = Segment(views, ended, more_calls(views[0], ended), counted)
         yield new
 
 
@@ -353,7 +328,7 @@ def failures_by_code(scope: Scope, sampled: Sampling) -> Select[Any]:
     key = func.coalesce(tool_call.c.session_id, tool_call.c.event_id).label("talk")
     # As an expression, or SQLite reads all of an index that is sorted by it.
     code_of = func.coalesce(tool_call.c.code, "").label("code")
-    numbers = weighing.counted(sampled=sampled.failures)
+    numbers = sampling_weights.counted(sampled=sampled.failures)
     own = select(code_of, key, *numbers).where(failures_of(scope)).group_by(code_of, key)
     names = ["code", "talk", *(each.name for each in own.selected_columns[2:])]
     further = of_other_issues(failures_of(scope), key, sampled=sampled.failures).subquery()
@@ -406,7 +381,7 @@ def cells_of(scope: Scope, sampled: Sampling, ends: Sequence[int] = ()) -> Selec
             case((chain.c.tokens_lost.is_not(None), 1), else_=0).label("told"),
             *([of_chain.label("weight")] if sampled.calls else []),
         )
-        .select_from(weighed_chains(sampled=sampled.failures))
+        .select_from(weighted_chains(sampled=sampled.failures))
         .where(chains_of(scope))
     )
     both = union_all(of_calls, of_chains).subquery()
@@ -491,8 +466,6 @@ def counts_of_senders(conn: Connection, scope: Scope) -> Counted:
 
 def _counted(rows: Iterable[Sequence[Any]], *, of_tools: bool) -> Counted:
     """Return what senders counted. Conversations of some tools only are those of these tools."""
-    from toolfault_dashboard.queries.comparisons.side_parts import Counted
-
     calls: Counter[Stratum] = Counter()
     conversations_of: Counter[str | None] = Counter()
     squared_of: Counter[str | None] = Counter()
@@ -509,7 +482,7 @@ def _counted(rows: Iterable[Sequence[Any]], *, of_tools: bool) -> Counted:
 
 
 def _ended(conn: Connection, scope: Scope, known: Set[str]) -> tuple[list[Sequence[Any]], Ends]:
-    """Return what ``conversation_end`` said of the conversations of the side, and `_several`."""
+    """Return what ``conversation_end`` said of the conversations of the cohort, and `_several`."""
     statement = select(
         conversation.c.session_id, *_SAID, *(conversation.c[name] for name in _MOMENTS)
     ).where(

@@ -1,9 +1,10 @@
-"""Counting in steps: a page that takes long says how far it is, instead of staying silent.
+"""The time a page may count: once it is over, the page says how far it is instead of waiting.
 
-What was counted of whole days is kept (``queries.parts``), so a question may be left off between
-two of them and asked again without losing anything. Who is patient gets the answer at once,
-however long it takes: the API, files, the command line. A page is not, once its time is over; it
-says how far it is and loads itself again, and who leaves it lets nobody count for nothing.
+What was counted of whole days is kept (``queries.counting.segments``), so a question may be left
+off between two of them and asked again without losing anything. The API, files and the command line
+have no
+budget: they get the answer however long it takes. A page has one; when it is spent the page says
+how far it is and loads itself again, and who leaves it lets nobody count for nothing.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-__all__ = ["StillCounting", "counting", "day_counted", "next_question", "patience", "pause"]
+__all__ = ["StillCounting", "counting", "day_counted", "next_question", "pause", "time_budget"]
 
-_KEY: Final = "toolfault_patience"
+_KEY: Final = "toolfault_time_budget"
 
 
 class StillCounting(Exception):  # noqa: N818 - reads as what happened
@@ -36,7 +37,7 @@ class StillCounting(Exception):  # noqa: N818 - reads as what happened
 
 
 @dataclass(slots=True)
-class _Patience:
+class _TimeBudget:
     seconds: float
     since: float | None = None  # on the monotonic clock: when counting began
     question: int = 0
@@ -46,10 +47,10 @@ class _Patience:
 
 
 @contextmanager
-def patience(conn: Connection, seconds: float | None) -> Iterator[None]:
+def time_budget(conn: Connection, seconds: float | None) -> Iterator[None]:
     """Let counting on *conn* pause between two parts when it took *seconds*; None is for ever.
 
-    What else a page asks takes no patience: it would be asked again with every step.
+    What else a page asks has no budget: it would be asked again with every step.
 
     Raises:
         StillCounting: It paused. At least one part was counted and kept that was not known before.
@@ -58,7 +59,7 @@ def patience(conn: Connection, seconds: float | None) -> Iterator[None]:
         yield
         return
     info = conn.info
-    info[_KEY] = _Patience(seconds)
+    info[_KEY] = _TimeBudget(seconds)
     try:
         yield
     finally:
@@ -98,6 +99,6 @@ def pause(conn: Connection) -> None:
         raise StillCounting(held.question, held.done, held.of)
 
 
-def _of(conn: Connection) -> _Patience | None:
-    found: _Patience | None = conn.info.get(_KEY)
+def _of(conn: Connection) -> _TimeBudget | None:
+    found: _TimeBudget | None = conn.info.get(_KEY)
     return found

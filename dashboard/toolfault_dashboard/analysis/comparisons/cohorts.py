@@ -1,8 +1,8 @@
-"""One side of a comparison: what each conversation did, by tool, model and agent.
+"""One cohort of a comparison: what each conversation did, by tool, model and agent.
 
 A *cell* is one conversation within one stratum (tool, model, agent). Folded successes have no
-conversation of their own; of them a side knows the calls per stratum, how many conversations there
-were and the sum of their squared calls, which is all that the variance needs.
+conversation of their own; of them a cohort knows the calls per stratum, how many conversations
+there were and the sum of their squared calls, which is all that the variance needs.
 """
 
 from __future__ import annotations
@@ -10,36 +10,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from toolfault_dashboard.analysis.comparisons.cells import (
+    Cell,
+    Columns,
+    Floats,
+    Stratum,
+    columns_of,
+    numbered,
+)
 from toolfault_dashboard.analysis.weights import Amount
 
-if TYPE_CHECKING:
-    from toolfault_dashboard.analysis.comparisons.columns import Columns, Floats
-
-__all__ = ["Cell", "Folded", "SideData", "Stratum", "without_model"]
-
-Stratum = tuple[str, str, str]
-"""Tool, model and agent; "" where unknown."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """One conversation within one stratum; whole numbers where nothing was sampled."""
-
-    conversation: str
-    stratum: Stratum
-    calls: float
-    failures: float
-    chains: float
-    unchained: float  # failures that are in no chain
-    round_trips: float
-    recovered: float
-    closed: float  # chains that are no longer open
-    timed: float = 0  # calls whose source has times
-    time_lost_ms: float = 0.0  # on failing calls of chains and between their attempts
-    tokens_lost: float = 0  # of failed calls in chains that report them
-    told: float = 0  # chains that report tokens
+__all__ = ["Cohort", "Folded", "without_model"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +42,11 @@ class Folded:
 
 
 @dataclass(frozen=True)
-class SideData:
-    """Everything a comparison needs of one side.
+class Cohort:
+    """Everything a comparison needs of one cohort.
 
-    Where calls were sampled, ``cells`` count what rows stand for; ``rows`` is the same side counted
-    in rows, and ``squares`` in squared weights, which the size of a sample is known from.
+    Where calls were sampled, ``cells`` count what rows stand for; ``rows`` is the same cohort
+    counted in rows, and ``squares`` in squared weights, which the size of a sample is known from.
     ``beside`` has the cells of which only successes were counted, of the same conversations.
     """
 
@@ -71,15 +54,13 @@ class SideData:
     query: str
     cells: Sequence[Cell]
     folded: Folded = field(default_factory=Folded)
-    rows: SideData | None = None
-    squares: SideData | None = None
+    rows: Cohort | None = None
+    squares: Cohort | None = None
     beside: Columns | None = None
 
     @cached_property
     def columns(self) -> Columns:
         """The cells column by column."""
-        from toolfault_dashboard.analysis.comparisons.columns import Columns, columns_of
-
         return self.cells if isinstance(self.cells, Columns) else columns_of(self.cells)
 
     @property
@@ -94,7 +75,7 @@ class SideData:
 
     @cached_property
     def known(self) -> dict[str, Any]:
-        """What was worked out of this side and is needed again, by name."""
+        """What was worked out of this cohort and is needed again, by name."""
         return {}
 
     @property
@@ -120,12 +101,12 @@ class SideData:
 
     @property
     def failures(self) -> Amount:
-        """Failures of the side."""
+        """Failures of the cohort."""
         return self._amount("failures")
 
     @property
     def chains(self) -> Amount:
-        """Chains of the side."""
+        """Chains of the cohort."""
         return self._amount("chains")
 
     def _amount(self, name: str) -> Amount:
@@ -136,31 +117,29 @@ class SideData:
         return Amount(int(rows), float(counted), float(squares))
 
 
-def _sum(side: SideData, name: str) -> float:
-    return sum(float(getattr(block, name).sum()) for block in side.blocks)
+def _sum(cohort: Cohort, name: str) -> float:
+    return sum(float(getattr(block, name).sum()) for block in cohort.blocks)
 
 
-def without_model(side: SideData) -> SideData:
-    """Return *side* with the mix of tools and agents alone.
+def without_model(cohort: Cohort) -> Cohort:
+    """Return *cohort* with the mix of tools and agents alone.
 
-    For sides of different models: that is what is compared, so it cannot be kept equal.
+    For cohorts of different models: that is what is compared, so it cannot be kept equal.
     """
     calls: dict[Stratum, int] = {}
-    for (tool, _, agent), number in side.folded.calls.items():
+    for (tool, _, agent), number in cohort.folded.calls.items():
         calls[tool, "", agent] = calls.get((tool, "", agent), 0) + number
     return replace(
-        side,
-        cells=_of_any_model(side.columns),
-        beside=None if side.beside is None else _of_any_model(side.beside),
-        folded=replace(side.folded, calls=calls),
-        rows=None if side.rows is None else without_model(side.rows),
-        squares=None if side.squares is None else without_model(side.squares),
+        cohort,
+        cells=_of_any_model(cohort.columns),
+        beside=None if cohort.beside is None else _of_any_model(cohort.beside),
+        folded=replace(cohort.folded, calls=calls),
+        rows=None if cohort.rows is None else without_model(cohort.rows),
+        squares=None if cohort.squares is None else without_model(cohort.squares),
     )
 
 
 def _of_any_model(cells: Columns) -> Columns:
-    from toolfault_dashboard.analysis.comparisons.columns import numbered
-
     strata: dict[Stratum, int] = {}
     places = numbered(((tool, "", agent) for tool, _, agent in cells.strata), strata)
     return replace(cells, strata=tuple(strata), stratum=places[cells.stratum])
