@@ -84,7 +84,7 @@ TIMED: Final = Clause("time", (Pattern(("none",)),), negated=True)
 
 _COUNTS = (
     "calls", "failures", "chains", "unchained", "round_trips", "recovered", "closed", "timed",
-    "time_lost_ms", "tokens_lost", "told",
+    "time_lost_ms", "tokens_lost", "with_tokens",
 )  # fmt: skip
 _STRATUM = ("tool", "model", "agent")
 _MOMENTS = ("first_at", "last_at", "ended_at")
@@ -359,7 +359,7 @@ def cells_of(scope: Scope, sampled: Sampling, ends: Sequence[int] = ()) -> Selec
         case((tool_call.c.time_source != "none", 1), else_=0).label("timed"),
         literal(0.0).label("time_lost_ms"),
         none.label("tokens_lost"),
-        none.label("told"),
+        none.label("with_tokens"),
         *([weight().label("weight")] if sampled.calls else []),
     ).where(calls_of(scope))
     of_chain: ColumnElement[float] = chain_weight() if sampled.failures else literal(1.0)
@@ -378,7 +378,7 @@ def cells_of(scope: Scope, sampled: Sampling, ends: Sequence[int] = ()) -> Selec
             none.label("timed"),
             chain.c.time_lost_ms,
             func.coalesce(chain.c.tokens_lost, 0).label("tokens_lost"),
-            case((chain.c.tokens_lost.is_not(None), 1), else_=0).label("told"),
+            case((chain.c.tokens_lost.is_not(None), 1), else_=0).label("with_tokens"),
             *([of_chain.label("weight")] if sampled.calls else []),
         )
         .select_from(weighted_chains(sampled=sampled.failures))
