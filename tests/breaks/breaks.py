@@ -1523,6 +1523,22 @@ BREAKS: Final = (
         found_by=("tests/dashboard/queries/test_columnar.py",),
     ),
     Break(
+        name="facets-of-one-look-alone",
+        promise="Facets of a filtered list lack what another selected value would leave.",
+        file="dashboard/toolfault_dashboard/queries/failures/facets.py",
+        old=".where(failures_of(scope), or_(*_widest(queries, own)))",
+        new=".where(failures_of(scope), _widest(queries, own)[0])",
+        found_by=("tests/dashboard/queries/test_recount.py",),
+    ),
+    Break(
+        name="facets-of-a-look-count-for-all",
+        promise="Facets of a filtered list count failures of other queries of the same look.",
+        file="dashboard/toolfault_dashboard/queries/failures/facets.py",
+        old='rows.c[f"own_{queries.index(query)}"] == 1)\n',
+        new="rows.c.own_0 == 1)\n",
+        found_by=("tests/dashboard/queries/test_recount.py",),
+    ),
+    Break(
         name="columnar-named-tools-are-counted-twice",
         promise="On ClickHouse a conversation stands beside the senders' counters that hold it.",
         file="dashboard/toolfault_dashboard/queries/figures/clusters_on_clickhouse.py",

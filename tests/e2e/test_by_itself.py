@@ -33,7 +33,7 @@ from toolfault_dashboard.queries.counting import segments
 
 pytestmark = pytest.mark.browser
 
-ASKED = "-code:not_found since:2d"  # some steps to each question, not all that a week would take
+ASKED = "-code:not_found since:3d"  # some steps to each question, not all that a week would take
 COUNTED = f"/failures?{urlencode({'project': 'generated', 'q': ASKED, 'group': 'kind'})}"
 
 

@@ -418,6 +418,27 @@ def test_facets_that_are_kept_by_day_say_which_failures_they_count(
         _are_counted(found, asked, stored, most)
 
 
+SELECTED = (
+    "code:wrong_type model:gpt-5",
+    "field:port issue:wrong_type",
+    "code:wrong_type -variant:*=a chain:recovered,abandoned",
+    "model:gpt-5 agent:* release:*",
+)
+
+
+@on_engines("text", SELECTED, SELECTED[:2], history="large_url")
+def test_facets_of_rows_that_are_read_once_are_those_of_each_query(
+    large: Engine, known: tuple[Scope, Tables], text: str
+) -> None:
+    """Of a large history each facet counts its own failures among the rows that all read."""
+    scope, stored = known
+    asked = scope.narrowed(text)
+    with read_connection(large) as conn:
+        found = queries.facets(conn, asked, limit=1_000)
+    assert found.exact
+    _are_counted(found, asked, stored, most=2**31)
+
+
 @each_text
 def test_values_are_of_all_failures_however_many(conn: Connection, asked: Scope) -> None:
     """Values that are asked for by themselves are those of a facet that counts all failures."""

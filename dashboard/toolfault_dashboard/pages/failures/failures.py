@@ -88,10 +88,12 @@ def failures(ask: Asked, page: Number = 1) -> Response:
     if by_kind(ask):
         kinds, total = kinds_table(ask, page, **kept)
         listed = FailurePage((), total, None, None)
+        facets = queries.facets(ask.conn, ask.scope, total=total)
     else:
+        # First, since they count the failures of the list on the way.
+        facets = queries.facets(ask.conn, ask.scope)
         cursor = given.get("cursor") or None
         listed = queries.failure_list(ask.conn, ask.scope, cursor=cursor, limit=PAGE_ROWS)
-    facets = queries.facets(ask.conn, ask.scope, total=listed.total)
     context = FailuresContext(
         view=ask.view("/failures", **kept),
         tabs=kind_tabs(ask, **kept),

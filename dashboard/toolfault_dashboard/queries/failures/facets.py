@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain as chained
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -13,7 +12,9 @@ from sqlalchemy import (
     CompoundSelect,
     Connection,
     Select,
+    case,
     func,
+    or_,
     select,
     union_all,
 )
@@ -21,11 +22,12 @@ from sqlalchemy import (
 from toolfault_collector.storage.tables import chain, issue, tool_call
 from toolfault_dashboard.queries.conditions import failures_of
 from toolfault_dashboard.queries.counting import rollups
+from toolfault_dashboard.queries.counting.memoise import answered, remember
 from toolfault_dashboard.queries.counting.segments import in_segments, is_asked_at_once
 from toolfault_dashboard.queries.counting.together import Question, ask_together
 from toolfault_dashboard.queries.failures.codes import failures_by_issue_code, of_other_issues
 from toolfault_dashboard.queries.failures.failures import count_failures
-from toolfault_dashboard.queries.failures.matches import is_of_index
+from toolfault_dashboard.queries.failures.matches import Matches, is_of_index, matches
 from toolfault_dashboard.queries.failures.newest import newest
 from toolfault_dashboard.queries.rows import Facet, Facets, FacetValue
 from toolfault_dashboard.queries.scope import Scope
@@ -84,14 +86,16 @@ def facets(
     """
     most = EXACT_UP_TO if most is None else most
     scopes = {key: _without(scope, key) for key in keys}
-    sizes = {scope: count_failures(conn, scope) if total is None else total}
+    sizes = {} if total is None else {scope: total}
     if not _are_at_most(conn, scope, most):
-        sizes = _sizes(conn, sizes, set(scopes.values()))
-    counts, cut = _values(conn, scopes, {each: most for each in sizes if sizes[each] > most})
+        sizes = _sizes(conn, sizes, {scope, *scopes.values()})
+    counts, cut = _values(conn, scopes, {each: most for each in sizes if sizes[each] > most}, sizes)
     for key, own in scopes.items():
         if own not in sizes:  # a failure has one value of most keys
             of_one = key not in _OF_SEVERAL
             sizes[own] = counts[key].total() if of_one else count_failures(conn, own)
+    if scope in sizes and answered(conn, matches, scope) is None:
+        remember(conn, matches, Matches(sizes[scope], None), scope)
     return Facets(
         facets=tuple(
             Facet(
@@ -103,14 +107,14 @@ def facets(
             )
             for key in keys
         ),
-        counted=min(sizes[scope], most),
+        counted=min(count_failures(conn, scope), most),
         exact=not cut,
     )
 
 
 def values_of(conn: Connection, scope: Scope, key: str, *, limit: int) -> tuple[FacetValue, ...]:
     """Count the values of one key among all failures of the scope, however many; see `facets`."""
-    counts, _ = _values(conn, {key: _without(scope, key)}, {})
+    counts, _ = _values(conn, {key: _without(scope, key)}, {}, {})
     return _ranked(scope.query, key, counts[key], limit)
 
 
@@ -146,8 +150,12 @@ def _sizes(conn: Connection, known: Mapping[Scope, int], wanted: set[Scope]) -> 
     return found
 
 
+_Groups = dict[tuple[Scope, str], list[str]]
+"""Keys that are counted in one pass, by the failures and what `_kind_of` says."""
+
+
 def _values(
-    conn: Connection, scopes: dict[str, Scope], most: dict[Scope, int]
+    conn: Connection, scopes: dict[str, Scope], most: dict[Scope, int], sizes: dict[Scope, int]
 ) -> tuple[dict[str, Counter[str]], set[str]]:
     """Count the values of every key; those that are columns of a call together where they can.
 
@@ -155,34 +163,49 @@ def _values(
         conn: Open connection in a read transaction.
         scopes: The failures of each key.
         most: How many of the newest to count, of scopes that are too large.
+        sizes: The failures of scopes; takes those that are counted on the way.
 
     Returns:
         The values of each key, and the keys of which not all failures are counted.
     """
     found: dict[str, Counter[str]] = {key: Counter() for key in scopes}
-    together: defaultdict[tuple[Scope, str], list[str]] = defaultdict(list)
+    groups: _Groups = defaultdict(list)
     for key, scope in scopes.items():
-        if (added := _added_up(conn, scope, key)) is not None:
-            found[key] = added
+        if _is_added_up(conn, scope, key):
+            found[key] = _added_up(conn, scope, key)
         else:
-            together[scope, _kind_of(key, scope)].append(key)
-    at_once = {
-        at: keys
-        for at, keys in together.items()
-        if at[0] not in most and is_asked_at_once(conn, at[0])
-    }
-    questions = [_question(scope, tuple(keys)) for (scope, _), keys in at_once.items()]
-    answers = zip(at_once.values(), ask_together(conn, questions), strict=True)
-    counted: list[Iterable[_Line]] = [_lines(tuple(keys), rows) for keys, rows in answers]
-    counted += [
-        _counted(conn, scope, tuple(keys), most.get(scope))
-        for (scope, kind), keys in together.items()
-        if (scope, kind) not in at_once
-    ]
-    for key, value, failures in chained.from_iterable(counted):
+            groups[scope, _kind_of(key, scope)].append(key)
+    cut = {key for (scope, _), keys in groups.items() if scope in most for key in keys}
+    counted = _at_once(conn, groups, most)
+    counted += _in_one_look(conn, groups, most, sizes)
+    for (scope, kind), keys in groups.items():
+        lines = _counted(conn, scope, _usual(conn, scope, kind, keys), most.get(scope))
+        counted += [line for line in lines if line[0] in keys]
+    for key, value, failures in counted:
         found[key][value] += failures
-    cut = {key for (scope, _), keys in together.items() if scope in most for key in keys}
     return found, cut
+
+
+def _usual(conn: Connection, scope: Scope, kind: str, keys: Sequence[str]) -> tuple[str, ...]:
+    """Return *keys* with all that are counted beside them where nothing is selected.
+
+    One look tells all of them, and answers to what is usually asked are stored.
+    """
+    if kind in FACET_KEYS:
+        return tuple(keys)
+    usual = (key for key in FACET_KEYS if _kind_of(key, scope) == kind)
+    beside = {key for key in usual if key not in keys and not _is_added_up(conn, scope, key)}
+    return tuple(key for key in FACET_KEYS if key in keys or key in beside)
+
+
+def _at_once(conn: Connection, groups: _Groups, most: Mapping[Scope, int]) -> list[_Line]:
+    """Count those *groups* by one statement that are of small windows, and take them out."""
+    small = {scope for scope, _ in groups if scope not in most and is_asked_at_once(conn, scope)}
+    own = [(group[0], tuple(groups.pop(group))) for group in list(groups) if group[0] in small]
+    answers = ask_together(conn, [_question(scope, keys) for scope, keys in own])
+    return [
+        line for (_, keys), rows in zip(own, answers, strict=True) for line in _lines(keys, rows)
+    ]
 
 
 def _kind_of(key: str, scope: Scope) -> str:
@@ -225,6 +248,110 @@ def _of_rows(conn: Connection, scope: Scope, keys: tuple[str, ...]) -> list[_Lin
     return _where(conn, scope, failures_of(scope), keys)
 
 
+_Looks = tuple[tuple[Query, tuple[str, ...]], ...]
+"""Queries, and the keys that are counted among the failures of each."""
+
+
+def _in_one_look(
+    conn: Connection, groups: _Groups, most: Mapping[Scope, int], sizes: dict[Scope, int]
+) -> list[_Line]:
+    """Count those *groups* together for which rows have to be read, and take them out.
+
+    Each value that is selected makes a query of its own, without it. What any of them asks for is
+    read once, and how many failures each has goes into *sizes*.
+    """
+    own = [group for group in groups if group[0] not in most and not is_of_index(group[0])]
+    if len(own) < 2:
+        return []
+    looks = tuple((scope.query, tuple(groups.pop((scope, kind)))) for scope, kind in own)
+    scope = own[0][0]
+    first, *queries = dict(looks)
+    common = tuple(each for each in first.clauses if all(each in one.clauses for one in queries))
+    whole = replace(scope, query=Query(common))
+    segments = in_segments(conn, whole, _looked_at, looks, outcomes=True, together=_together)
+    lines = _together(segments, ())
+    for place, query in enumerate(dict(looks)):
+        failures = sum(line[2] for line in lines if line[:2] == (_SIZE, str(place)))
+        sizes.setdefault(replace(scope, query=query), failures)
+    return [line for line in lines if line[0] != _SIZE]
+
+
+_SIZE: Final = ""
+"""In the place of a key: the failures of a query, whose place stands for the value."""
+
+
+def _looked_at(conn: Connection, scope: Scope, looks: _Looks) -> list[_Line]:
+    queries = list(dict(looks))
+    # All of a query but its window, which is that of the scope: what it says of one issue belongs
+    # together.
+    own = [failures_of(replace(scope, query=each.without("since", "until"))) for each in queries]
+    columns = {key for _, keys in looks for key in keys} - _JOINED.keys() - {"chain"} | {"code"}
+    rows = (
+        select(
+            *(tool_call.c[name] for name in ("id", "chain_id", *sorted(columns))),
+            *(case((each, 1), else_=0).label(f"own_{place}") for place, each in enumerate(own)),
+        )
+        .where(failures_of(scope), or_(*_widest(queries, own)))
+        .cte("failures")
+    )
+    questions = [
+        _of_failures(scope, rows.c, keys, rows.c[f"own_{queries.index(query)}"] == 1)
+        for query, keys in looks
+    ]
+    questions += [
+        Question(select(func.count()).where(rows.c[f"own_{place}"] == 1), 0)
+        for place in range(len(queries))
+    ]
+    answers = ask_together(conn, questions)
+    lines = [
+        line
+        for (_, keys), found in zip(looks, answers, strict=False)
+        for line in _lines(keys, found)
+    ]
+    sizes = [failures for ((failures,),) in answers[len(looks) :]]
+    return lines + [(_SIZE, str(place), failures) for place, failures in enumerate(sizes)]
+
+
+def _widest(queries: Sequence[Query], own: Sequence[ColumnElement[bool]]) -> list[Any]:
+    """Return the conditions of those queries that no other implies, the cheapest first."""
+    clauses = [frozenset(query.clauses) for query in queries]
+    kept = [place for place, each in enumerate(clauses) if not any(one < each for one in clauses)]
+    kept.sort(key=lambda place: queries[place].has(*_OF_SEVERAL))
+    return [own[place] for place in kept]
+
+
+def _of_failures(
+    scope: Scope, row: Any, keys: tuple[str, ...], own: ColumnElement[bool]
+) -> Question:
+    """Return what `_statement` asks, of rows of failures that were found before."""
+    rows = row.id.table
+    if keys == ("field",):
+        named = (issue.c.tool_call_id == row.id) & (issue.c.root_field != "")
+        value: Any = func.coalesce(issue.c.root_field, "").label("value")
+        fields = _distinct(value, row.id).select_from(rows.outerjoin(issue, named))
+        return Question(fields.where(own).group_by(value), 1)
+    if keys == ("code",):
+        code, of_issue = issue.c.code.label("code"), issue.c.tool_call_id == row.id
+        others = _distinct(code, row.id).select_from(rows.join(issue, of_issue))
+        of_own = select(row.code.label("code"), func.count().label("n")).where(own)
+        others = others.where(own, issue.c.code != row.code).group_by(code)
+        return Question(union_all(of_own.group_by(row.code), others), 1)
+    if "chain" in keys:
+        of_call = (chain.c.project_id == scope.project_id) & (chain.c.chain_id == row.chain_id)
+        rows = rows.outerjoin(chain, of_call)
+    columns = [_outcome(scope) if key == "chain" else row[key] for key in keys]
+    counted = select(*columns, func.count()).select_from(rows).where(own).group_by(*columns)
+    return Question(counted, len(keys))
+
+
+def _outcome(scope: Scope) -> Any:
+    return func.coalesce(outcome_at(scope.now), "none").label("chain")
+
+
+def _distinct(value: Any, number: ColumnElement[int]) -> Select[Any]:
+    return select(value, func.count(func.distinct(number)).label("n"))
+
+
 def _where(
     conn: Connection, scope: Scope, where: ColumnElement[bool], keys: tuple[str, ...]
 ) -> list[_Line]:
@@ -237,8 +364,7 @@ def _statement(
     """Return the select of failures by *keys*: columns of a call in one pass, or a joined one."""
     if keys[0] in _JOINED:
         return _JOINED[keys[0]](scope, where)
-    outcome: Any = func.coalesce(outcome_at(scope.now), "none").label("chain")
-    columns = [outcome if key == "chain" else tool_call.c[key] for key in keys]
+    columns = [_outcome(scope) if key == "chain" else tool_call.c[key] for key in keys]
     rows = tool_call.outerjoin(chain, _OF_CALL) if "chain" in keys else tool_call
     return select(*columns, func.count()).select_from(rows).where(where).group_by(*columns)
 
@@ -253,20 +379,25 @@ def _lines(keys: tuple[str, ...], rows: Iterable[Any]) -> list[_Line]:
     return [(key, value, failures) for (key, value), failures in found.items()]
 
 
-def _added_up(conn: Connection, scope: Scope, key: str) -> Counter[str] | None:
-    """Return the values of *key* from the rollups; None where they do not hold them."""
+def _is_added_up(conn: Connection, scope: Scope, key: str) -> bool:
+    """Say whether the rollups hold the values of *key*."""
+    if key == "field":
+        return rollups.usable(conn, scope, keys=frozenset({"tool"}))
+    return key in _PAIR and rollups.usable(conn, scope, keys=rollups.PAIR_KEYS)
+
+
+def _added_up(conn: Connection, scope: Scope, key: str) -> Counter[str]:
+    """Return the values of *key* from the rollups."""
     found: Counter[str] = Counter()
-    if key == "field" and rollups.usable(conn, scope, keys=frozenset({"tool"})):
+    if key == "field":
         for (_, name), failures in rollups.failures_by_field(conn, scope).items():
             found[name] += failures
-    elif key in _PAIR and rollups.usable(conn, scope, keys=rollups.PAIR_KEYS):
-        for pair, (failures, _) in rollups.failures_by_pair(conn, scope).items():
-            found[pair[_PAIR.index(key)]] += failures
-        if key == "code":
-            for (_, code), each in failures_by_issue_code(conn, scope).items():
-                found[code] += each.rows
-    else:
-        return None
+        return found
+    for pair, (failures, _) in rollups.failures_by_pair(conn, scope).items():
+        found[pair[_PAIR.index(key)]] += failures
+    if key == "code":
+        for (_, code), each in failures_by_issue_code(conn, scope).items():
+            found[code] += each.rows
     return found
 
 
