@@ -6,7 +6,8 @@ import gzip
 import re
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
-from importlib import resources
+from importlib import import_module, resources
+from pkgutil import walk_packages
 from typing import Any, get_args
 
 from jinja2 import nodes
@@ -14,9 +15,8 @@ from jinja2.meta import find_undeclared_variables
 
 from toolfault_collector.admin.keys import KeyKind
 from toolfault_collector.importers.classify.rules import RULES
-from toolfault_dashboard import contexts
+from toolfault_dashboard import pages
 from toolfault_dashboard.analysis.comparisons.effect import Verdict
-from toolfault_dashboard.contexts import TEMPLATES, Shell
 from toolfault_dashboard.glossary import (
     AUDIENCES,
     CATEGORIES,
@@ -26,23 +26,20 @@ from toolfault_dashboard.glossary import (
     REMEDIES,
     meaning,
 )
+from toolfault_dashboard.pages.shared.frame import Context, Shell
 from toolfault_dashboard.render import PACKAGE, environment
 
-MODULES = (
-    "advice",
-    "alerts",
-    "changes",
-    "experiments",
-    "failures",
-    "frequency",
-    "live",
-    "overview",
-    "plain",
-    "settings",
-    "shell",
-    "times",
-    "views",
-)
+MODULES = [
+    import_module(each.name)
+    for each in walk_packages(pages.__path__, f"{pages.__name__}.")
+    if not each.ispkg
+]
+TEMPLATES: dict[str, type[Any]] = {
+    each.template: each
+    for module in MODULES
+    for each in vars(module).values()
+    if isinstance(each, type) and issubclass(each, Context) and each is not Context
+}
 FOLDER = resources.files(PACKAGE).joinpath("templates")
 NAMES = sorted(each.name for each in FOLDER.iterdir() if each.name.endswith(".html"))
 
@@ -64,13 +61,16 @@ def _reads(tree: nodes.Template, root: str) -> set[str]:
     }
 
 
-def _dataclasses() -> Iterator[type[Any]]:
+def _documented() -> Iterator[type[Any]]:
+    """Contexts and what they consist of: dataclasses of pages whose fields are all documented."""
     for module in MODULES:
-        found = getattr(contexts, module)
         yield from (
             each
-            for each in vars(found).values()
-            if isinstance(each, type) and is_dataclass(each) and each.__module__ == found.__name__
+            for each in vars(module).values()
+            if isinstance(each, type)
+            and is_dataclass(each)
+            and each.__module__ == module.__name__
+            and all(field.type.startswith("Doc[") for field in fields(each))
         )
 
 
@@ -80,7 +80,7 @@ def test_every_template_compiles():
 
 
 def test_every_page_template_has_a_context_and_the_other_way_round():
-    """The table of contexts names exactly the templates that are pages."""
+    """Contexts name exactly the templates that are pages, each its own."""
     pages = {name for name in NAMES if not name.startswith("_") and name != "base.html"}
     assert pages == set(TEMPLATES)
 
@@ -161,12 +161,17 @@ def test_static_files_are_plain_and_small():
     assert sum(sizes.values()) <= 20_000
 
 
+def test_every_field_of_every_context_is_documented():
+    """What a template may use says what it is."""
+    assert set(TEMPLATES.values()) <= set(_documented())
+
+
 def test_every_field_of_every_context_is_read():
     """No context carries what no template shows."""
     source = "".join(map(_source, NAMES))
     unread = [
         f"{kind.__name__}.{each.name}"
-        for kind in _dataclasses()
+        for kind in _documented()
         for each in fields(kind)
         if not re.search(rf"\.{each.name}\b", source)
     ]

@@ -2,19 +2,45 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Annotated as Doc
+from typing import ClassVar
+
 from fastapi import APIRouter, HTTPException
 from starlette.responses import Response
 
 from toolfault_dashboard import queries
-from toolfault_dashboard.contexts import ChainContext, Link, Step
 from toolfault_dashboard.formats import duration, plural
-from toolfault_dashboard.pages.chains.steps import outcome_meaning, steps_of
+from toolfault_dashboard.pages.chains.steps import Step, outcome_meaning, steps_of
 from toolfault_dashboard.pages.shared.ask import Ask, Asked
+from toolfault_dashboard.pages.shared.frame import Context, Link
 from toolfault_dashboard.pages.shared.lines import exactly
 from toolfault_dashboard.queries.rows import ChainRow
 from toolfault_dashboard.search import parse
 
 __all__ = ["router"]
+
+
+@dataclass(frozen=True, slots=True)
+class ChainContext(Context):
+    """What `chain.html` shows."""
+
+    template: ClassVar[str] = "chain.html"
+
+    chain: Doc[ChainRow, "What is stored."]
+    steps: Doc[tuple[Step, ...], "Its calls in order."]
+    tellings: Doc[
+        tuple[Link, ...], "What the model was told: whole, or against the failure before it."
+    ]
+    outcome_meaning: Doc[str, "What the outcome means, in a sentence."]
+    facts: Doc[
+        tuple[tuple[str, str, str], ...], "Label, value and address (or empty) of each fact."
+    ]
+    notes: Doc[tuple[str, ...], "What is remarkable about it, in sentences."]
+    csv: Doc[str, "The failures of the chain as CSV."]
+    conversation: Doc[str, "Its conversation, with the calls of all tools."]
+    back: Doc[Link, "The list of chains."]
+
 
 router = APIRouter()
 
@@ -46,7 +72,7 @@ def chain(ask: Asked, chain_id: str) -> Response:
         conversation=ask.link("/conversation", name=row.conversation),
         back=Link("Round trips", ask.link("/round-trips"), current=False),
     )
-    return ask.render("chain.html", context, title=f"Chain of {row.tool}")
+    return ask.render(context, title=f"Chain of {row.tool}")
 
 
 def _facts(ask: Ask, row: ChainRow) -> tuple[tuple[str, str, str], ...]:

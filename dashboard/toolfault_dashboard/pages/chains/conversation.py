@@ -2,21 +2,53 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+from typing import Annotated as Doc
 
 from fastapi import APIRouter, HTTPException, Query
 from starlette.responses import Response
 
 from toolfault_dashboard import queries
-from toolfault_dashboard.contexts import ConversationContext, ConversationStep, Link
 from toolfault_dashboard.formats import plural
 from toolfault_dashboard.pages.chains.steps import after, failure_link, started
 from toolfault_dashboard.pages.shared.ask import Ask, Asked
+from toolfault_dashboard.pages.shared.frame import Context, Link
 from toolfault_dashboard.pages.shared.lines import exactly
 from toolfault_dashboard.queries.rows import ConversationCall, ConversationDetail
 from toolfault_dashboard.search import parse
 
 __all__ = ["router"]
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationStep:
+    """One call of a conversation on its timeline."""
+
+    call: Doc[ConversationCall, "What is stored."]
+    number: Doc[int, "Position in the conversation, from 1."]
+    href: Doc[str, "The failure; empty for a success."]
+    chain_href: Doc[str, "Its chain; empty for a call of none."]
+    started: Doc[int | None, "When it started, microseconds since the epoch."]
+    after: Doc[str, "How long after the end of the call before it; empty if unknown."]
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationContext(Context):
+    """What `conversation.html` shows."""
+
+    template: ClassVar[str] = "conversation.html"
+
+    detail: Doc[ConversationDetail, "What is stored."]
+    steps: Doc[tuple[ConversationStep, ...], "One page of its calls in order."]
+    lede: Doc[str, "How many calls, failures and chains it has."]
+    notes: Doc[tuple[str, ...], "What is not listed, in sentences."]
+    failures: Doc[str, "Its failures as a list."]
+    csv: Doc[str, "Its failures as a file."]
+    earlier: Doc[str, "The page before; empty on the first."]
+    later: Doc[str, "The next page; empty on the last."]
+    back: Doc[Link, "The list of failures."]
+
 
 router = APIRouter()
 
@@ -49,7 +81,7 @@ def conversation(
         later=ask.here(page=str(page + 1)) if page < detail.pages else "",
         back=Link("Failures", ask.link("/failures"), current=False),
     )
-    return ask.render("conversation.html", context, title=f"Conversation {name}")
+    return ask.render(context, title=f"Conversation {name}")
 
 
 def _steps(ask: Ask, detail: ConversationDetail, page: int) -> tuple[ConversationStep, ...]:

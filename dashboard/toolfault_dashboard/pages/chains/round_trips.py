@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Annotated as Doc
+from typing import ClassVar, Final
 
 from fastapi import APIRouter
 from starlette.responses import Response
@@ -12,34 +13,39 @@ from starlette.responses import Response
 from toolfault_dashboard import queries
 from toolfault_dashboard.analysis.rates import rate
 from toolfault_dashboard.charts import BarChart, bar_chart
-from toolfault_dashboard.contexts import Link, RoundTripsContext, Tile, ToolLine
-from toolfault_dashboard.contexts.overview import FunnelStep
 from toolfault_dashboard.formats import count, decimal, duration, percent, plural
 from toolfault_dashboard.pages.shared.ask import Ask, Asked
 from toolfault_dashboard.pages.shared.columns import (
+    ColumnChoice,
     Columns,
     choice,
     chosen,
     kept_columns,
     redirected,
 )
+from toolfault_dashboard.pages.shared.frame import Context, Link, View
 from toolfault_dashboard.pages.shared.lines import (
+    ChainLine,
+    ToolLine,
     argument_of,
     chain_line,
     exactly,
     tool_lines,
 )
 from toolfault_dashboard.pages.shared.tiles import (
+    Tile,
     before,
     count_tile,
     rate_tile,
     recovery_tile,
     tile,
 )
+from toolfault_dashboard.queries.chains.naming import ConversationRungs
 from toolfault_dashboard.queries.rows import (
     OUTCOMES,
     ChainGroup,
     ChainRow,
+    Funnel,
     RoundTripBin,
     RoundTrips,
     ToolCount,
@@ -47,6 +53,46 @@ from toolfault_dashboard.queries.rows import (
 from toolfault_dashboard.search import Query, parse
 
 __all__ = ["chosen_group", "router"]
+
+
+@dataclass(frozen=True, slots=True)
+class FunnelStep:
+    """One bar of the recovery funnel."""
+
+    label: Doc[str, "What the chains of this step have done."]
+    chains: Doc[int, "How many chains."]
+    share: Doc[float, "Share of all chains, 0 to 1."]
+    tone: Doc[str, "Series that colours it."]
+    href: Doc[str, "The chains behind it; empty if no query selects them."]
+
+
+@dataclass(frozen=True, slots=True)
+class RoundTripsContext(Context):
+    """What `round_trips.html` shows."""
+
+    template: ClassVar[str] = "round_trips.html"
+
+    view: Doc[View, "The query bar."]
+    tiles: Doc[tuple[Tile, ...], "The headline figures."]
+    rungs: Doc[ConversationRungs, "What named the conversations, and what cannot be chained."]
+    funnel: Doc[Funnel, "Chains by how they ended."]
+    steps: Doc[tuple[FunnelStep, ...], "The funnel, drawn."]
+    chart: Doc[BarChart | None, "Chains by number of round trips; None without chains."]
+    bins: Doc[tuple[RoundTripBin, ...], "The table behind the drawing."]
+    by: Doc[str, "What the groups are: `tool`, `argument`, `code` or `model`."]
+    groups: Doc[tuple[ToolLine, ...], "Chains by group, most calls spent first."]
+    groups_in_all: Doc[int, "How many groups there are."]
+    costliest: Doc[str, "Which argument costs most, if some rows name none; else empty."]
+    tabs: Doc[tuple[Link, ...], "What chains can be grouped by."]
+    group_columns: Doc[ColumnChoice, "Columns of the groups."]
+    chain_columns: Doc[ColumnChoice, "Columns of the chains."]
+    chains: Doc[tuple[ChainLine, ...], "The chains, newest first."]
+    total: Doc[int, "Chains in the list, each as one, also if it was sampled."]
+    pages: Doc[dict[str, str], "Addresses of the newer and older page; empty at the ends."]
+    links: Doc[
+        dict[str, str], "Addresses: csv (by group), chains_csv, lengths_csv, rungs_csv, unchained."
+    ]
+
 
 router = APIRouter()
 
@@ -166,7 +212,7 @@ def round_trips(ask: Asked) -> Response:
             "lengths_csv": ask.export("/chain-lengths.csv"),
         },
     )
-    return ask.render("round_trips.html", context, title="Round trips")
+    return ask.render(context, title="Round trips")
 
 
 def chosen_group(ask: Ask) -> str:

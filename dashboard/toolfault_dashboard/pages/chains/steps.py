@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated as Doc
 from typing import Any, Final
 
-from toolfault_dashboard.contexts import OtherCall, Step
 from toolfault_dashboard.formats import duration
 from toolfault_dashboard.glossary import OUTCOMES
 from toolfault_dashboard.pages.chains.wording import word_changes
@@ -13,6 +14,35 @@ from toolfault_dashboard.pages.shared.ask import Ask
 from toolfault_dashboard.queries.rows import Attempt, Beside, ChainDetail, ConversationCall
 
 __all__ = ["after", "failure_link", "outcome_meaning", "started", "steps_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class OtherCall:
+    """A call of the same conversation that is not of the chain."""
+
+    call: Doc[ConversationCall, "What is stored."]
+    href: Doc[str, "The failure; empty for a success."]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One call of a chain on its timeline."""
+
+    attempt: Doc[Attempt, "The call."]
+    number: Doc[int, "Position on the timeline, from 1."]
+    href: Doc[str, "The failure; empty for a success."]
+    here: Doc[bool, "Whether it is the failure being looked at."]
+    started: Doc[int | None, "When it started, microseconds since the epoch."]
+    after: Doc[str, "How long after the end of the call before it; empty if unknown."]
+    changes: Doc[tuple[tuple[str, str, str], ...], "Differences of arguments: mark, path, words."]
+    between: Doc[tuple[OtherCall, ...], "What else was called since the call before it."]
+    more_between: Doc[int, "How many of these are not in `between`."]
+    again: Doc[bool, "Whether the model was told the very text of the failure before it."]
+    told: Doc[
+        tuple[tuple[str, str], ...],
+        "What it was told against the failure before it: `=`, `+` or `-` and words; else empty.",
+    ]
+
 
 MOST_BETWEEN: Final = 5
 """Calls of others that are shown between two calls of a chain."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Annotated as Doc
+from typing import ClassVar, Final
 
 from fastapi import APIRouter, HTTPException
 from starlette.responses import RedirectResponse, Response
@@ -12,9 +13,8 @@ from starlette.responses import RedirectResponse, Response
 from toolfault_dashboard import queries
 from toolfault_dashboard.access.policy import allows
 from toolfault_dashboard.analysis.comparisons.effect import Effect
-from toolfault_dashboard.contexts import ChangeContext, ChangesContext, FrequencyLine, Link
-from toolfault_dashboard.contexts.changes import ChangeForm, ChangeLine
 from toolfault_dashboard.pages.comparisons.effects import (
+    MetricLine,
     certainty,
     control_sentence,
     metric_lines,
@@ -22,15 +22,73 @@ from toolfault_dashboard.pages.comparisons.effects import (
 )
 from toolfault_dashboard.pages.shared.ask import DAY, Ask, Asked
 from toolfault_dashboard.pages.shared.forms import Submitted
-from toolfault_dashboard.pages.shared.lines import rows_behind
+from toolfault_dashboard.pages.shared.frame import Context, Link
+from toolfault_dashboard.pages.shared.lines import FrequencyLine, rows_behind
 from toolfault_dashboard.pages.shared.numbered import Number
-from toolfault_dashboard.pages.shared.over_time import TOP_CODES, time_chart
+from toolfault_dashboard.pages.shared.over_time import TOP_CODES, TimeChart, time_chart
 from toolfault_dashboard.queries.figures.totals import calls_by
 from toolfault_dashboard.queries.rows import ChangeRow, FrequencyRow
 from toolfault_dashboard.search import Clause, Moment, Query, parse
 from toolfault_dashboard.writes.recording import record_change
 
 __all__ = ["asked_effect", "asked_new", "router"]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeForm:
+    """The form that records a change: what was typed, and what is wrong with it."""
+
+    label: Doc[str, "What changed."]
+    tool: Doc[str, "The tool; empty for all."]
+    at: Doc[str, "When, in UTC, as typed; empty for now."]
+    problem: Doc[str, "What is wrong with the input; empty if nothing."]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeLine:
+    """A change in the list."""
+
+    row: Doc[ChangeRow, "What is stored."]
+    href: Doc[str, "Its page, with before and after."]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangesContext(Context):
+    """What `changes.html` shows."""
+
+    template: ClassVar[str] = "changes.html"
+
+    changes: Doc[tuple[ChangeLine, ...], "This page of changes, newest first."]
+    total: Doc[int, "Changes in all."]
+    pages: Doc[dict[str, str], "Addresses of the newer and older page; empty at the ends."]
+    form: Doc[ChangeForm, "The form."]
+    tools: Doc[tuple[str, ...], "Known tools, for the form."]
+    may_record: Doc[bool, "Whether this person may record a change."]
+    recorded: Doc[str, "Label of the change just recorded; empty otherwise."]
+    csv: Doc[str, "All changes as CSV."]
+    compare: Doc[str, "Where any two queries are compared."]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeContext(Context):
+    """What `change.html` shows."""
+
+    template: ClassVar[str] = "change.html"
+
+    change: Doc[ChangeRow, "What is stored."]
+    effect: Doc[Effect, "Before against after."]
+    sentence: Doc[str, "The verdict in a sentence."]
+    detail: Doc[str, "How sure that is, in a sentence."]
+    control: Doc[str, "How the tools fared that it did not touch, in words; empty without any."]
+    metrics: Doc[tuple[MetricLine, ...], "The metrics."]
+    time: Doc[TimeChart | None, "Failures over time around the change."]
+    windows: Doc[tuple[Link, ...], "How much time before and after is compared."]
+    new: Doc[tuple[FrequencyLine, ...], "Kinds of failure that were never seen before the change."]
+    links: Doc[
+        dict[str, str],
+        "Addresses: before, after (failures of each cohort), changes, csv, new_csv, compare.",
+    ]
+
 
 router = APIRouter()
 
@@ -78,7 +136,7 @@ def _list(ask: Ask, form: ChangeForm, *, page: int = 1, status: int = 200) -> Re
         csv=ask.link("/changes.csv", "", window="all"),
         compare=ask.link("/compare", "", window=""),
     )
-    return ask.render("changes.html", context, title="Changes", status=status)
+    return ask.render(context, title="Changes", status=status)
 
 
 def _href(ask: Ask, row: ChangeRow) -> str:
@@ -163,7 +221,7 @@ def change(ask: Asked, event_id: str) -> Response:
             ),
         },
     )
-    return ask.render("change.html", context, title=row.label)
+    return ask.render(context, title=row.label)
 
 
 def _new(ask: Ask, row: ChangeRow) -> tuple[FrequencyLine, ...]:

@@ -2,22 +2,66 @@
 
 from __future__ import annotations
 
-from typing import Final
+from dataclasses import dataclass
+from typing import Annotated as Doc
+from typing import ClassVar, Final
 
 from fastapi import APIRouter, HTTPException
 from starlette.responses import Response
 
 from toolfault_dashboard import queries
 from toolfault_dashboard.analysis.comparisons.by_code import CodeEffect
-from toolfault_dashboard.contexts import CodeLine, CompareContext, Link
+from toolfault_dashboard.analysis.comparisons.effect import Effect
 from toolfault_dashboard.exports.comparisons import overlap_sentence
 from toolfault_dashboard.formats import count, percent, points
-from toolfault_dashboard.pages.comparisons.effects import certainty, metric_lines, verdict_sentence
+from toolfault_dashboard.pages.comparisons.effects import (
+    MetricLine,
+    certainty,
+    metric_lines,
+    verdict_sentence,
+)
 from toolfault_dashboard.pages.shared.ask import Ask, Asked
+from toolfault_dashboard.pages.shared.frame import Context, Link, View
 from toolfault_dashboard.queries import Comparison, Scope
 from toolfault_dashboard.search import Clause, Pattern, QueryError, parse
 
 __all__ = ["asked_comparison", "router"]
+
+
+@dataclass(frozen=True, slots=True)
+class CodeLine:
+    """One code in both cohorts of a comparison."""
+
+    code: Doc[str, "The code."]
+    before: Doc[str, "Failures and their rate in the first cohort."]
+    after: Doc[str, "Failures and their rate in the second cohort."]
+    difference: Doc[str, "Second minus first, formatted."]
+    interval: Doc[str, "Interval of the difference, formatted."]
+    verdict: Doc[str, "`improved`, `worse`, `no detectable change` or `not enough data`."]
+
+
+@dataclass(frozen=True, slots=True)
+class CompareContext(Context):
+    """What `compare.html` shows."""
+
+    template: ClassVar[str] = "compare.html"
+
+    view: Doc[View, "The query bar: what both cohorts have in common."]
+    before: Doc[str, "The query of the first cohort, as typed."]
+    after: Doc[str, "The query of the second cohort, as typed."]
+    problem: Doc[str, "Which cohort cannot be read and why; empty if both can."]
+    presets: Doc[tuple[Link, ...], "Comparisons that are often wanted."]
+    effect: Doc[Effect | None, "First cohort against second; None before two queries are given."]
+    sentence: Doc[str, "The verdict in a sentence; empty before."]
+    detail: Doc[str, "How sure that is, in a sentence; empty before."]
+    overlap: Doc[str, "How many calls are in both cohorts, in a sentence; empty if none is."]
+    metrics: Doc[tuple[MetricLine, ...], "The metrics."]
+    codes: Doc[tuple[CodeLine, ...], "Every code, most failures first."]
+    links: Doc[
+        dict[str, str],
+        "Addresses: before, after (failures of each cohort), csv, codes_csv, changes.",
+    ]
+
 
 router = APIRouter()
 
@@ -84,7 +128,7 @@ def compare(ask: Asked) -> Response:
         codes=tuple(_code_line(each) for each in found.codes[:CODES]) if found else (),
         links=_links(ask, found, before, after),
     )
-    return ask.render("compare.html", context, title="Compare", status=422 if problem else 200)
+    return ask.render(context, title="Compare", status=422 if problem else 200)
 
 
 def _given(before: str, after: str) -> dict[str, str]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Annotated as Doc
 from typing import Final
 
 from fastapi import HTTPException
@@ -11,16 +13,44 @@ from toolfault_dashboard import queries
 from toolfault_dashboard.analysis.comparisons.experiments import Experiment
 from toolfault_dashboard.analysis.comparisons.metrics import METRICS
 from toolfault_dashboard.analysis.rates import Interval
-from toolfault_dashboard.contexts import Link
-from toolfault_dashboard.contexts.experiments import DaysContext, LookLine
 from toolfault_dashboard.formats import count, day, plural
 from toolfault_dashboard.pages.comparisons.effects import TITLES, shown_difference
 from toolfault_dashboard.pages.shared.ask import Ask
+from toolfault_dashboard.pages.shared.frame import Link
 from toolfault_dashboard.queries.comparisons.trials import TrialLook, TrialLooks
 from toolfault_dashboard.queries.lists.streams import RowStream
-from toolfault_dashboard.whiskers import Reading, whisker_chart
+from toolfault_dashboard.whiskers import Reading, WhiskerChart, whisker_chart
 
 __all__ = ["days_of", "look_stream"]
+
+
+@dataclass(frozen=True, slots=True)
+class LookLine:
+    """The effect of one arm as it was known at the end of one day."""
+
+    until_at: Doc[int, "The moment, microseconds since the epoch."]
+    arm: Doc[str, "The arm."]
+    series: Doc[int, "Its colour and pattern."]
+    n: Doc[str, "What the control and the arm rested on."]
+    difference: Doc[str, "Arm minus control, formatted."]
+    always: Doc[str, "Always-valid interval, formatted; empty without one."]
+    fixed: Doc[str, "Fixed-horizon interval, formatted; empty without one."]
+    decided: Doc[bool, "Whether the always-valid interval lies on one side of no difference."]
+
+
+@dataclass(frozen=True, slots=True)
+class DaysContext:
+    """The days of a trial, one after the other."""
+
+    title: Doc[str, "The metric in words."]
+    better: Doc[str, "`lower` or `higher`."]
+    every: Doc[str, "How often was looked, in words."]
+    chart: Doc[WhiskerChart | None, "The always-valid intervals, drawn; None without any."]
+    looks: Doc[tuple[LookLine, ...], "The table behind the drawing, newest first."]
+    metrics: Doc[tuple[Link, ...], "The metrics to choose from."]
+    arms: Doc[tuple[tuple[str, int], ...], "Each arm with its colour and pattern."]
+    csv: Doc[str, "The looks as CSV."]
+
 
 _METRICS: Final = {each.name: each for each in METRICS}
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated as Doc
 from typing import Final
 
 from toolfault_dashboard.analysis.comparisons.effect import FEWEST, Effect, MetricEffect
 from toolfault_dashboard.analysis.comparisons.metrics import METRICS
 from toolfault_dashboard.charts import Estimate, differences
-from toolfault_dashboard.contexts import MetricLine
 from toolfault_dashboard.formats import count, decimal, percent, plural, points
 from toolfault_dashboard.queries.comparisons.effects import Control
 
@@ -24,6 +25,27 @@ __all__ = [
     "shown_value",
     "verdict_sentence",
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class MetricLine:
+    """One metric before and after a change."""
+
+    title: Doc[str, "The metric in words."]
+    meaning: Doc[str, "What it is, in a sentence."]
+    before: Doc[str, "Value before, formatted."]
+    after: Doc[str, "Value after, formatted."]
+    n_before: Doc[str, "What the value before rests on."]
+    n_after: Doc[str, "What the value after rests on."]
+    difference: Doc[str, "After minus before, formatted."]
+    interval: Doc[str, "Interval of the difference, formatted."]
+    drawn: Doc[Estimate | None, "The interval, drawn around zero."]
+    better: Doc[str, "`lower` or `higher`."]
+    detectable: Doc[str, "Smallest difference that would have been seen, formatted."]
+    method: Doc[str, "How the interval was found."]
+    verdict: Doc[str, "`improved`, `worse`, `no detectable change` or `not enough data`."]
+    too_little: Doc[str, "What a verdict would need; empty where there is one."]
+
 
 TITLES: Final = {
     "failure_rate": ("Failure rate", "Failures of all calls."),

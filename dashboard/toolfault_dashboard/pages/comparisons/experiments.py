@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Annotated as Doc
+from typing import ClassVar, Final
 
 from fastapi import APIRouter, HTTPException
 from starlette.responses import Response
@@ -14,17 +15,8 @@ from toolfault_dashboard.analysis.comparisons.experiments import ArmEffect, Expe
 from toolfault_dashboard.analysis.comparisons.remaining import FARTHEST, conversations_to_go
 from toolfault_dashboard.analysis.rates import Interval
 from toolfault_dashboard.charts import Estimate
-from toolfault_dashboard.contexts import (
-    ArmLine,
-    ArmMetricLine,
-    ExperimentContext,
-    ExperimentLine,
-    ExperimentsContext,
-    Link,
-)
-from toolfault_dashboard.contexts.experiments import ArmCostLine
 from toolfault_dashboard.formats import count, decimal, duration, percent, plural, points
-from toolfault_dashboard.pages.comparisons.days import days_of
+from toolfault_dashboard.pages.comparisons.days import DaysContext, days_of
 from toolfault_dashboard.pages.comparisons.effects import (
     SHARES,
     TITLES,
@@ -34,12 +26,107 @@ from toolfault_dashboard.pages.comparisons.effects import (
     shown_value,
 )
 from toolfault_dashboard.pages.shared.ask import DAY, Ask, Asked
-from toolfault_dashboard.pages.shared.over_time import TOP_CODES, time_chart
+from toolfault_dashboard.pages.shared.frame import Context, Link, View
+from toolfault_dashboard.pages.shared.over_time import TOP_CODES, TimeChart, time_chart
 from toolfault_dashboard.queries.lists.streams import RowStream
 from toolfault_dashboard.queries.rows import FailuresOverTime
 from toolfault_dashboard.search import Clause, Pattern, Query
 
 __all__ = ["arm_stream", "cost_stream", "router"]
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentLine:
+    """An experiment in the list."""
+
+    name: Doc[str, "Its name."]
+    href: Doc[str, "Its page."]
+    arms: Doc[tuple[str, ...], "Its arms."]
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentsContext(Context):
+    """What `experiments.html` shows."""
+
+    template: ClassVar[str] = "experiments.html"
+
+    view: Doc[View, "The query bar."]
+    experiments: Doc[tuple[ExperimentLine, ...], "The experiments of the view, by name."]
+    csv: Doc[str, "Them with their arms as CSV."]
+
+
+@dataclass(frozen=True, slots=True)
+class ArmLine:
+    """How many conversations an arm got."""
+
+    name: Doc[str, "The arm."]
+    control: Doc[bool, "Whether the others are compared with it."]
+    conversations: Doc[int, "Conversations that were assigned to it."]
+    expected: Doc[float, "Conversations it should have got."]
+    share: Doc[float, "Its share of all conversations, 0 to 1."]
+    href: Doc[str, "Its failures."]
+
+
+@dataclass(frozen=True, slots=True)
+class ArmMetricLine:
+    """One metric of one arm against the control."""
+
+    arm: Doc[str, "The arm."]
+    title: Doc[str, "The metric in words."]
+    meaning: Doc[str, "What it is, in a sentence."]
+    better: Doc[str, "`lower` or `higher`."]
+    control: Doc[str, "Value of the control, formatted."]
+    treatment: Doc[str, "Value of the arm, formatted."]
+    n_control: Doc[str, "What the value of the control rests on."]
+    n_treatment: Doc[str, "What the value of the arm rests on."]
+    difference: Doc[str, "Arm minus control, formatted."]
+    fixed: Doc[str, "Fixed-horizon interval, formatted; empty without one."]
+    always: Doc[str, "Always-valid interval, formatted; empty without one."]
+    fixed_drawn: Doc[Estimate | None, "The fixed-horizon interval, drawn around zero."]
+    always_drawn: Doc[Estimate | None, "The always-valid interval, drawn around zero."]
+    verdict: Doc[str, "Verdict of the always-valid interval."]
+    to_go: Doc[str, "How long until the always-valid interval would decide, in words."]
+    adjusted: Doc[str, "The always-valid interval adjusted for the past; empty without a past."]
+
+
+@dataclass(frozen=True, slots=True)
+class ArmCostLine:
+    """What the failures of one arm cost."""
+
+    name: Doc[str, "The arm."]
+    chains: Doc[int, "Its chains."]
+    round_trips: Doc[int, "Its round trips."]
+    time_lost: Doc[str, "Time lost in its chains; a dash where no chain has times."]
+    tokens: Doc[str, "Tokens lost, in all; a dash where no chain reports them."]
+    per_conversation: Doc[str, "Tokens lost for each of its conversations; a dash likewise."]
+    money: Doc[str, "What these tokens cost; a dash without prices."]
+    href: Doc[str, "Its chains, on Round trips."]
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentContext(Context):
+    """What `experiment.html` shows."""
+
+    template: ClassVar[str] = "experiment.html"
+
+    view: Doc[View, "The query bar."]
+    name: Doc[str, "The experiment."]
+    verdict: Doc[str, "Verdict on the failure rate of the first arm."]
+    sentence: Doc[str, "The verdict in a sentence."]
+    detail: Doc[str, "How sure that is and how long it may take still, in a sentence."]
+    arms: Doc[tuple[ArmLine, ...], "The assignment."]
+    balance: Doc[str, "Whether the arms got the shares they were meant to get, in a sentence."]
+    mismatch: Doc[bool, "Whether the assignment is broken, so that no effect can be believed."]
+    metrics: Doc[tuple[ArmMetricLine, ...], "Every arm against the control."]
+    costs: Doc[tuple[ArmCostLine, ...], "What the failures of each arm cost."]
+    days: Doc[DaysContext | None, "How the effect grew day by day; None until asked for."]
+    days_href: Doc[str, "This page with, or without, the days."]
+    controls: Doc[tuple[Link, ...], "Which arm to compare with."]
+    time: Doc[TimeChart | None, "Failures over time; None when no failure has a time."]
+    csv: Doc[str, "The metrics as CSV."]
+    costs_csv: Doc[str, "What the arms cost, as CSV."]
+    back: Doc[str, "All experiments."]
+
 
 router = APIRouter()
 
@@ -58,7 +145,7 @@ def experiments(ask: Asked) -> Response:
         ),
         csv=ask.export("/experiments.csv"),
     )
-    return ask.render("experiments.html", context, title="Experiments")
+    return ask.render(context, title="Experiments")
 
 
 def _asked(ask: Ask) -> Experiment:
@@ -159,7 +246,7 @@ def experiment(ask: Asked, name: str = "") -> Response:
         costs_csv=ask.link("/experiment-costs.csv", name=name, control=found.control),
         back=ask.link("/experiments"),
     )
-    return ask.render("experiment.html", context, title=name)
+    return ask.render(context, title=name)
 
 
 def _costs(ask: Ask, found: Experiment) -> tuple[ArmCostLine, ...]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
-from typing import Final
+from dataclasses import asdict, dataclass
+from typing import Annotated as Doc
+from typing import ClassVar, Final
 from urllib.parse import quote
 
 from fastapi import APIRouter, HTTPException
@@ -13,14 +14,13 @@ from starlette.responses import Response
 from toolfault_dashboard import queries
 from toolfault_dashboard.access.policy import allows, sees
 from toolfault_dashboard.analysis.fixes.inference import is_stand_in
-from toolfault_dashboard.contexts import AudienceText, FailureContext
-from toolfault_dashboard.contexts.failures import Remedy
 from toolfault_dashboard.formats import duration, when
 from toolfault_dashboard.glossary import AUDIENCES, CATEGORIES, CODES, REMEDIES
-from toolfault_dashboard.pages.chains.steps import outcome_meaning, steps_of
-from toolfault_dashboard.pages.failures.kinds_table import deciding, done
+from toolfault_dashboard.pages.chains.steps import Step, outcome_meaning, steps_of
+from toolfault_dashboard.pages.failures.kinds_table import Deciding, deciding, done
 from toolfault_dashboard.pages.fixes.fix_next import near_misses
 from toolfault_dashboard.pages.shared.ask import Ask, Asked, curl, python
+from toolfault_dashboard.pages.shared.frame import Context
 from toolfault_dashboard.pages.shared.lines import exactly
 from toolfault_dashboard.queries.rows import FailureDetail
 from toolfault_dashboard.render import pretty_json
@@ -29,6 +29,66 @@ from toolfault_dashboard.writes.kind_states import history_of
 from toolfault_dashboard.writes.picked_fixes import picked_fixes
 
 __all__ = ["router"]
+
+
+@dataclass(frozen=True, slots=True)
+class AudienceText:
+    """One of the three renderings of a failure."""
+
+    audience: Doc[str, "`user`, `llm` or `system`."]
+    title: Doc[str, "Who reads it, in words."]
+    purpose: Doc[str, "Where it appears."]
+    text: Doc[str | None, "The text exactly as stored; None where there is none."]
+    shown: Doc[bool, "Whether the reader's role may see it."]
+    primary: Doc[bool, "Whether the failure is for this audience."]
+    hides: Doc[tuple[str, ...], "What this failure holds that this audience is not told."]
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """A near miss: what would have accepted the value."""
+
+    field: Doc[str, "The field."]
+    pattern: Doc[str, "The argument to mend as a pattern, as Fix next names it; empty: unknown."]
+    name: Doc[str, "The remedy as it is stored."]
+    words: Doc[str, "The remedy, in words."]
+    href: Doc[str, "Fix next for the tool; empty if the reader may not see it."]
+    form: Doc[str, "Where to add it to Fix next; empty if it stands there or may not be added."]
+    added: Doc[str, "Who added it to Fix next; empty if nobody did."]
+
+
+@dataclass(frozen=True, slots=True)
+class FailureContext(Context):
+    """What `failure.html` shows."""
+
+    template: ClassVar[str] = "failure.html"
+
+    detail: Doc[FailureDetail, "Everything stored that the reader may see."]
+    headline: Doc[str, "The text of the highest audience the reader may see."]
+    texts: Doc[tuple[AudienceText, ...], "The three renderings."]
+    code_meaning: Doc[str, "What the code means, or whose it is."]
+    category_meaning: Doc[str, "What the category means."]
+    facts: Doc[
+        tuple[tuple[str, str, str], ...], "Label, value and address (or empty) of each fact."
+    ]
+    steps: Doc[tuple[Step, ...], "Its chain."]
+    outcome_meaning: Doc[str, "What the outcome of its chain means; empty without one."]
+    chain_href: Doc[str, "Address of the chain; empty outside a conversation."]
+    newer: Doc[str, "The next newer failure of the list; empty at the end."]
+    older: Doc[str, "The next older failure of the list; empty at the end."]
+    back: Doc[str, "The list it was opened from."]
+    similar: Doc[str, "The failures of the same signature; empty without one."]
+    remedies: Doc[tuple[Remedy, ...], "Near misses of its issues."]
+    copies: Doc[tuple[tuple[str, str, str], ...], "The failure elsewhere: id, label, text to copy."]
+    payload: Doc[str, "What the reader may see, as JSON."]
+    issues_csv: Doc[str, "Its issues as CSV."]
+    deciding: Doc[Deciding | None, "What can be decided about its kind; None if nothing."]
+    history: Doc[
+        tuple[tuple[int, str, str], ...], "What was decided: when, by whom, and what in words."
+    ]
+    done: Doc[str, "What was just decided, as a sentence; else empty."]
+    values_withheld: Doc[bool, "Whether its sender told type and size in the place of values."]
+
 
 router = APIRouter()
 
@@ -75,7 +135,7 @@ def failure(ask: Asked, event_id: str) -> Response:
         done=done(ask),
         values_withheld=_withholds_values(detail),
     )
-    return ask.render("failure.html", context, title=f"{row.code} in {row.tool}")
+    return ask.render(context, title=f"{row.code} in {row.tool}")
 
 
 def _history(ask: Ask, detail: FailureDetail) -> tuple[tuple[int, str, str], ...]:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Final
+from dataclasses import dataclass
+from typing import Annotated as Doc
+from typing import ClassVar, Final
 
 from fastapi import APIRouter
 from starlette.responses import RedirectResponse, Response
 
 from toolfault_dashboard import queries
-from toolfault_dashboard.contexts import FacetGroup, FacetLine, FailuresContext
-from toolfault_dashboard.contexts.failures import FilterForm, KindsTable
 from toolfault_dashboard.formats import duration, position, when
 from toolfault_dashboard.pages.failures.kinds_table import (
     KIND_COLUMNS,
+    KindsTable,
     by_kind,
     kept_kinds,
     kind_tabs,
@@ -21,19 +22,79 @@ from toolfault_dashboard.pages.failures.kinds_table import (
 from toolfault_dashboard.pages.figures.breakdown import PROPERTIES
 from toolfault_dashboard.pages.shared.ask import Ask, Asked
 from toolfault_dashboard.pages.shared.columns import (
+    ColumnChoice,
     Columns,
     choice,
     chosen,
     kept_columns,
     redirected,
 )
-from toolfault_dashboard.pages.shared.lines import alert_about, failure_line
+from toolfault_dashboard.pages.shared.frame import Context, Link, View
+from toolfault_dashboard.pages.shared.lines import FailureLine, alert_about, failure_line
 from toolfault_dashboard.pages.shared.numbered import Number
 from toolfault_dashboard.queries.rows import Facet, FailurePage, FailureRow
 from toolfault_dashboard.search import Clause, Pattern, Query, QueryError, parse
 from toolfault_dashboard.search.ast import Value
 
 __all__ = ["COLUMNS", "FORM_KEYS", "router"]
+
+
+@dataclass(frozen=True, slots=True)
+class FacetLine:
+    """One value of a facet."""
+
+    label: Doc[str, "The value, or words for none."]
+    failures: Doc[int, "Failures that carry it under the other conditions."]
+    href: Doc[str, "The view with this value added or taken away."]
+    selected: Doc[bool, "Whether the query asks for it."]
+
+
+@dataclass(frozen=True, slots=True)
+class FacetGroup:
+    """One facet."""
+
+    title: Doc[str, "The key in words."]
+    lines: Doc[tuple[FacetLine, ...], "Its most frequent values."]
+    more: Doc[int, "Values left out."]
+    all: Doc[str, "Where all values are; empty where no page has them."]
+    newest: Doc[int, "Failures, the newest, that it counts; 0 if it counts all of them."]
+
+
+@dataclass(frozen=True, slots=True)
+class FilterForm:
+    """The form for readers who do not type queries: values of the present query."""
+
+    tool: Doc[str, "Tool."]
+    code: Doc[str, "Code."]
+    field: Doc[str, "Field."]
+    category: Doc[str, "Category."]
+    audience: Doc[str, "Audience."]
+    chain: Doc[str, "Outcome of the chain."]
+    rest: Doc[str, "The conditions that the form does not know, kept as they are."]
+
+
+@dataclass(frozen=True, slots=True)
+class FailuresContext(Context):
+    """What `failures.html` shows."""
+
+    template: ClassVar[str] = "failures.html"
+
+    view: Doc[View, "The query bar."]
+    tabs: Doc[tuple[Link, ...], "The same failures one by one and by kind."]
+    kinds: Doc[KindsTable | None, "The failures by kind; None where they are listed one by one."]
+    form: Doc[FilterForm, "The filter form."]
+    rows: Doc[tuple[FailureLine, ...], "This page of failures, newest first."]
+    total: Doc[int, "Failures of the view."]
+    facets: Doc[tuple[FacetGroup, ...], "Facets with live counts."]
+    facets_exact: Doc[bool, "Whether every facet counts all failures of the view."]
+    facets_counted: Doc[int, "Failures, the newest, that the other facets count."]
+    pages: Doc[dict[str, str], "Addresses of the newer and older page; empty at the ends."]
+    csv: Doc[str, "This list as CSV."]
+    alert: Doc[str, "Where an alert about this list is made; empty where the role may not."]
+    columns: Doc[ColumnChoice, "The columns that can be added."]
+    cells: Doc[tuple[tuple[str, ...], ...], "What the added columns hold, row by row."]
+    nothing_new: Doc[str, "Why no kind is new, where those are asked for; else empty."]
+
 
 router = APIRouter()
 
@@ -118,7 +179,7 @@ def failures(ask: Asked, page: Number = 1) -> Response:
         cells=tuple(tuple(_cell(row, name) for name in shown) for row in listed.rows),
         nothing_new="" if listed.total else _nothing_new(ask),
     )
-    return ask.render("failures.html", context, title="Failures")
+    return ask.render(context, title="Failures")
 
 
 def _nothing_new(ask: Ask) -> str:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
+from typing import Annotated as Doc
 from typing import Final, cast, get_args
 
 from toolfault_dashboard import queries
 from toolfault_dashboard.access.policy import allows
 from toolfault_dashboard.charts import sparkline
-from toolfault_dashboard.contexts import Link
-from toolfault_dashboard.contexts.failures import Deciding, KindLine, KindsTable
 from toolfault_dashboard.formats import plural, timestamp
 from toolfault_dashboard.pages.shared.ask import Ask
-from toolfault_dashboard.pages.shared.columns import Columns, choice, kept_columns
+from toolfault_dashboard.pages.shared.columns import ColumnChoice, Columns, choice, kept_columns
+from toolfault_dashboard.pages.shared.frame import Link
 from toolfault_dashboard.pages.shared.lines import rows_behind
 from toolfault_dashboard.pages.shared.numbered import numbered
 from toolfault_dashboard.pages.shared.over_time import peak_words
@@ -31,6 +32,45 @@ __all__ = [
     "kinds_table",
     "new_kinds",
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class Deciding:
+    """What a reader may decide about kinds of failure, and where that is sent."""
+
+    form: Doc[str, "Where the form is sent."]
+    changes: Doc[tuple[tuple[str, str], ...], "What may have fixed them: event id and words."]
+    ends: Doc[tuple[tuple[str, str], ...], "When ignoring may end: value and words."]
+
+
+@dataclass(frozen=True, slots=True)
+class KindLine:
+    """The failures of one signature, as one row."""
+
+    row: Doc[KindRow, "What was counted."]
+    exception: Doc[str, "Its exception, where another row has the same tool, code and arguments."]
+    href: Doc[str, "These failures, as a list."]
+    share: Doc[float, "Share of the failures of the view, 0 to 1."]
+    drawn: Doc[str, "When they happened: the path of a drawing; empty where no times are known."]
+    peak: Doc[str, "When most of them happened, in words; empty where no times are known."]
+
+
+@dataclass(frozen=True, slots=True)
+class KindsTable:
+    """The failures of the view by kind."""
+
+    lines: Doc[tuple[KindLine, ...], "The kinds, in the order that the address asks for."]
+    new: Doc[Link, "The kinds that are new in the last day; current where the query asks so."]
+    columns: Doc[ColumnChoice, "The columns that can be chosen."]
+    deciding: Doc[Deciding | None, "What can be decided about them; None if the role may not."]
+    done: Doc[str, "What was just done, as a sentence; else empty."]
+    groups: Doc[int, "Kinds in all."]
+    pages: Doc[dict[str, str], "Addresses of the pages before and after; empty at the ends."]
+    buckets: Doc[int, "How many moments each drawing has."]
+    per: Doc[str, "What one bar of a drawing is: `hour`, `day` or `week`."]
+    sorts: Doc[dict[str, tuple[str, str]], "Of each column: address and `aria-sort` (or empty)."]
+    csv: Doc[str, "All kinds as CSV."]
+
 
 ROWS: Final = 50
 _DEFAULT: Final[KindOrder] = "failures"

@@ -5,8 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import AsyncIterator
 from contextlib import contextmanager
-from dataclasses import replace
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Annotated as Doc
+from typing import ClassVar, Final
 
 import anyio
 from fastapi import APIRouter, Request
@@ -15,18 +16,31 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from toolfault_dashboard import queries
-from toolfault_dashboard.contexts import Link, View
-from toolfault_dashboard.contexts.live import LiveContext
 from toolfault_dashboard.formats import plural, shown_in, time_tag, timestamp, visible
 from toolfault_dashboard.glossary import meaning
 from toolfault_dashboard.pages.shared.ask import Ask, Asked, open_ask
-from toolfault_dashboard.pages.shared.lines import failure_line
+from toolfault_dashboard.pages.shared.frame import Context, Link, View
+from toolfault_dashboard.pages.shared.lines import FailureLine, failure_line
 from toolfault_dashboard.pages.shared.shell import clock_of
 from toolfault_dashboard.queries import Scope
 from toolfault_dashboard.queries.rows import FailureRow
 from toolfault_dashboard.search import QueryError
 
 __all__ = ["router"]
+
+
+@dataclass(frozen=True, slots=True)
+class LiveContext(Context):
+    """What `live.html` shows."""
+
+    template: ClassVar[str] = "live.html"
+
+    view: Doc[View, "The query bar."]
+    rows: Doc[tuple[FailureLine, ...], "The newest failures, newest first."]
+    events: Doc[str, "Where the stream of further ones is."]
+    again: Doc[str, "This page, to load it again without script."]
+    most: Doc[int, "Rows that the page keeps."]
+
 
 router = APIRouter()
 
@@ -50,7 +64,7 @@ def live(ask: Asked) -> Response:
         again=ask.link("/live"),
         most=ROWS,
     )
-    return ask.render("live.html", context, title="Live")
+    return ask.render(context, title="Live")
 
 
 def _scope(ask: Ask) -> Scope:

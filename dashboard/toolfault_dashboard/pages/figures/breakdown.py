@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Annotated as Doc
+from typing import ClassVar, Final
 
 from fastapi import APIRouter
 from starlette.responses import Response
 
 from toolfault_dashboard import queries
-from toolfault_dashboard.analysis.rates import rate
-from toolfault_dashboard.charts import estimate, heat_level
-from toolfault_dashboard.contexts import Link
-from toolfault_dashboard.contexts.breakdown import (
-    BreakdownContext,
-    BreakdownLine,
-    BreakdownRow,
-    RateCell,
-)
+from toolfault_dashboard.analysis.rates import Rate, rate
+from toolfault_dashboard.charts import Estimate, estimate, heat_level
 from toolfault_dashboard.formats import count, percent_interval, plural
 from toolfault_dashboard.glossary import CODES
 from toolfault_dashboard.pages.shared.ask import Ask, Asked
-from toolfault_dashboard.pages.shared.lines import NONE, exactly, frequency_lines, rate_scale
+from toolfault_dashboard.pages.shared.frame import Context, Link, View
+from toolfault_dashboard.pages.shared.lines import (
+    NONE,
+    FrequencyLine,
+    exactly,
+    frequency_lines,
+    rate_scale,
+)
 from toolfault_dashboard.pages.shared.numbered import Number, one_page
 from toolfault_dashboard.queries.figures.breakdown import (
     BREAKDOWNS,
@@ -36,6 +37,59 @@ from toolfault_dashboard.queries.figures.breakdown import (
 from toolfault_dashboard.queries.visibility import sees
 
 __all__ = ["PROPERTIES", "chosen_key", "chosen_kind", "lines_of", "router"]
+
+
+@dataclass(frozen=True, slots=True)
+class BreakdownLine:
+    """The calls that carry one value."""
+
+    row: Doc[BreakdownGroup, "What was counted."]
+    name: Doc[str, "The value; words for none."]
+    drawn: Doc[Estimate | None, "The interval of the failure rate, drawn."]
+    href: Doc[str, "The failures behind it."]
+
+
+@dataclass(frozen=True, slots=True)
+class RateCell:
+    """One tool and one value; nothing where the tool was not called so."""
+
+    row: Doc[BreakdownCell | None, "What was counted; None without a call."]
+    rate: Doc[Rate, "Failures of the calls."]
+    said: Doc[str, "What was counted, in words."]
+    level: Doc[int, "Step of the colour, 0 to 5."]
+    href: Doc[str, "The failures behind it; empty for none."]
+
+
+@dataclass(frozen=True, slots=True)
+class BreakdownRow:
+    """One tool."""
+
+    tool: Doc[str, "The tool."]
+    href: Doc[str, "Its page."]
+    cells: Doc[tuple[RateCell, ...], "One per column."]
+    worst: Doc[str, "The value at which it fails most; empty where nothing can be compared."]
+
+
+@dataclass(frozen=True, slots=True)
+class BreakdownContext(Context):
+    """What `breakdown.html` shows."""
+
+    template: ClassVar[str] = "breakdown.html"
+
+    view: Doc[View, "The query bar."]
+    by: Doc[str, "What calls or failures are told apart by, in words."]
+    title: Doc[str, "The same, as a heading."]
+    tabs: Doc[tuple[Link, ...], "What they can be told apart by."]
+    lines: Doc[tuple[BreakdownLine, ...], "The values that calls carry, most failures first."]
+    kinds: Doc[tuple[FrequencyLine, ...], "Those that failures alone have, most failures first."]
+    denominator: Doc[str, "What the rates of `kinds` are of."]
+    columns: Doc[tuple[str, ...], "The values with a column of their own."]
+    rows: Doc[tuple[BreakdownRow, ...], "The tools with most failures."]
+    groups: Doc[dict[str, int], "How many values and tools there are in all."]
+    pages: Doc[dict[str, dict[str, str]], "Addresses of the pages beside, of values and tools."]
+    minimum: Doc[int, "Calls below which a cell is not compared."]
+    csv: Doc[str, "The matrix, or the values that failures alone have, as a file."]
+
 
 router = APIRouter()
 
@@ -79,7 +133,7 @@ def breakdown_page(ask: Asked, page: Number = 1, tools: Number = 1) -> Response:
 
 
 def _page(ask: Ask, context: BreakdownContext) -> Response:
-    return ask.render("breakdown.html", context, title="Break down")
+    return ask.render(context, title="Break down")
 
 
 def _of_failures(ask: Ask, name: str, kind: queries.Dimension, page: int) -> BreakdownContext:

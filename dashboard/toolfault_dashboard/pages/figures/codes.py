@@ -2,25 +2,82 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Final, Literal
+from dataclasses import dataclass, replace
+from typing import Annotated as Doc
+from typing import ClassVar, Final, Literal
 
 from fastapi import APIRouter
 from starlette.responses import Response
 
 from toolfault_dashboard import queries
 from toolfault_dashboard.charts import heat_level
-from toolfault_dashboard.contexts import CodesContext, HeatCell, HeatMap, HeatRow
 from toolfault_dashboard.glossary import CODES
 from toolfault_dashboard.pages.shared.ask import Ask, Asked
-from toolfault_dashboard.pages.shared.columns import Columns, choice, kept_columns, redirected
-from toolfault_dashboard.pages.shared.lines import exactly, frequency_lines
+from toolfault_dashboard.pages.shared.columns import (
+    ColumnChoice,
+    Columns,
+    choice,
+    kept_columns,
+    redirected,
+)
+from toolfault_dashboard.pages.shared.frame import Context, View
+from toolfault_dashboard.pages.shared.lines import FrequencyLine, exactly, frequency_lines
 from toolfault_dashboard.pages.shared.numbered import Number, one_page
-from toolfault_dashboard.pages.shared.over_time import TOP_CODES, time_chart
+from toolfault_dashboard.pages.shared.over_time import TOP_CODES, TimeChart, time_chart
 from toolfault_dashboard.queries.figures.matrices import matrix
 from toolfault_dashboard.queries.figures.totals import totals
 
 __all__ = ["router"]
+
+
+@dataclass(frozen=True, slots=True)
+class HeatCell:
+    """One cell of a heat map."""
+
+    failures: Doc[int, "Failures."]
+    level: Doc[int, "Step of the colour, 0 to 5."]
+    href: Doc[str, "The failures behind it; empty for none."]
+
+
+@dataclass(frozen=True, slots=True)
+class HeatRow:
+    """One row of a heat map."""
+
+    name: Doc[str, "The tool."]
+    cells: Doc[tuple[HeatCell, ...], "One per column."]
+    total: Doc[int, "Failures of the row."]
+
+
+@dataclass(frozen=True, slots=True)
+class HeatMap:
+    """Failures by tool and code, or by tool and field."""
+
+    by: Doc[str, "What the columns are: `code` or `field`."]
+    columns: Doc[tuple[str, ...], "The codes or fields."]
+    rows: Doc[tuple[HeatRow, ...], "The tools that have one of them."]
+    hidden: Doc[int, "Failures in cells that are not shown."]
+    csv: Doc[str, "All cells as CSV."]
+
+
+@dataclass(frozen=True, slots=True)
+class CodesContext(Context):
+    """What `codes.html` shows."""
+
+    template: ClassVar[str] = "codes.html"
+
+    view: Doc[View, "The query bar."]
+    failures: Doc[int, "Failures of the view."]
+    codes: Doc[tuple[FrequencyLine, ...], "Codes, most failures first."]
+    fields: Doc[tuple[FrequencyLine, ...], "Fields, most failures first."]
+    denominator: Doc[str, "Which calls the rates are of."]
+    fields_denominator: Doc[str, "Which calls the rates of the fields are of."]
+    time: Doc[TimeChart | None, "Failures over time; None when no failure has a time."]
+    heats: Doc[tuple[HeatMap, ...], "Tool by code and by field, where there are two of each."]
+    groups: Doc[dict[str, int], "How many codes and fields there are in all."]
+    pages: Doc[dict[str, dict[str, str]], "Addresses of the pages beside, of codes and fields."]
+    columns: Doc[ColumnChoice, "Columns of both tables."]
+    links: Doc[dict[str, str], "Addresses: csv, fields_csv."]
+
 
 router = APIRouter()
 
@@ -77,7 +134,7 @@ def codes(ask: Asked, page: Number = 1, fields: Number = 1) -> Response:
             "fields_csv": ask.export("/fields.csv"),
         },
     )
-    return ask.render("codes.html", context, title="Codes and fields")
+    return ask.render(context, title="Codes and fields")
 
 
 def _heat(ask: Ask, by: Literal["code", "field"]) -> HeatMap | None:

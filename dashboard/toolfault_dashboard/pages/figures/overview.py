@@ -3,31 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated as Doc
+from typing import ClassVar
 
 from fastapi import APIRouter
 from starlette.responses import Response
 
 from toolfault_dashboard import queries
 from toolfault_dashboard.access.policy import allows
-from toolfault_dashboard.contexts import OverviewContext
 from toolfault_dashboard.formats import timestamp
 from toolfault_dashboard.pages.failures.kinds_table import new_kinds
 from toolfault_dashboard.pages.ingest.start import is_empty, start_page
 from toolfault_dashboard.pages.shared.ask import DAY, Ask, Asked
+from toolfault_dashboard.pages.shared.frame import Context, View
 from toolfault_dashboard.pages.shared.lines import (
+    FailureLine,
+    FrequencyLine,
+    ToolLine,
     code_lines,
     cost_rank,
     failure_line,
     tool_lines,
 )
-from toolfault_dashboard.pages.shared.over_time import TOP_CODES, time_chart
-from toolfault_dashboard.pages.shared.tiles import overview_tiles
+from toolfault_dashboard.pages.shared.over_time import TOP_CODES, TimeChart, time_chart
+from toolfault_dashboard.pages.shared.tiles import Tile, overview_tiles
 from toolfault_dashboard.queries.periods import last_call
 from toolfault_dashboard.queries.projects import has_ingest_key
 from toolfault_dashboard.queries.rows import FailureRow
 from toolfault_dashboard.search import parse
 
 __all__ = ["router"]
+
+
+@dataclass(frozen=True, slots=True)
+class OverviewContext(Context):
+    """What `overview.html` shows."""
+
+    template: ClassVar[str] = "overview.html"
+
+    view: Doc[View, "The query bar."]
+    tiles: Doc[tuple[Tile, ...], "The headline figures."]
+    time: Doc[TimeChart | None, "Failures over time; None when no failure has a time."]
+    tools: Doc[tuple[ToolLine, ...], "Tools with most calls spent and failures."]
+    tools_total: Doc[int, "Tools in all."]
+    codes: Doc[tuple[FrequencyLine, ...], "The most frequent codes."]
+    newest: Doc[tuple[FailureLine, ...], "The newest failures."]
+    failures: Doc[int, "Failures of the view."]
+    calls: Doc[int, "Calls of the view."]
+    conversations: Doc[int, "Conversations of the view."]
+    links: Doc[dict[str, str], "Addresses: failures, new, tools, fix_next, csv, send ..."]
+
 
 router = APIRouter()
 _SHOWN = 8  # rows of each small table
@@ -75,7 +101,7 @@ def overview(ask: Asked) -> Response:
             "send": ask.link("/start", "", window="") if _nothing_sends(ask) else "",
         },
     )
-    return ask.render("overview.html", context, title="Overview")
+    return ask.render(context, title="Overview")
 
 
 def _nothing_sends(ask: Ask) -> bool:

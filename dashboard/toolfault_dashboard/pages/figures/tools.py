@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
-from typing import Any, Final, TypeVar
+from dataclasses import dataclass, replace
+from typing import Annotated as Doc
+from typing import Any, ClassVar, Final, TypeVar
 
 from fastapi import APIRouter, HTTPException
 from starlette.responses import Response
@@ -12,17 +13,24 @@ from starlette.responses import Response
 from toolfault_dashboard import queries
 from toolfault_dashboard.access.policy import allows
 from toolfault_dashboard.analysis.rates import rate
-from toolfault_dashboard.charts import estimate, sparkline
-from toolfault_dashboard.contexts import FrequencyLine, ToolContext, ToolLine, ToolsContext
-from toolfault_dashboard.contexts.advice import MessageLine
-from toolfault_dashboard.contexts.overview import PhantomLine, RepeatLine
-from toolfault_dashboard.pages.figures.breakdown import lines_of
-from toolfault_dashboard.pages.fixes.fix_next import fix_lines
-from toolfault_dashboard.pages.fixes.messages import message_line
+from toolfault_dashboard.charts import Estimate, estimate, sparkline
+from toolfault_dashboard.pages.figures.breakdown import BreakdownLine, lines_of
+from toolfault_dashboard.pages.fixes.fix_next import FixLine, fix_lines
+from toolfault_dashboard.pages.fixes.messages import MessageLine, message_line
 from toolfault_dashboard.pages.shared.ask import Ask, Asked
-from toolfault_dashboard.pages.shared.columns import Columns, choice, kept_columns, redirected
+from toolfault_dashboard.pages.shared.columns import (
+    ColumnChoice,
+    Columns,
+    choice,
+    kept_columns,
+    redirected,
+)
+from toolfault_dashboard.pages.shared.frame import Context, View
 from toolfault_dashboard.pages.shared.lines import (
     NONE,
+    FailureLine,
+    FrequencyLine,
+    ToolLine,
     alert_about,
     code_lines,
     exactly,
@@ -32,9 +40,11 @@ from toolfault_dashboard.pages.shared.lines import (
     tool_lines,
 )
 from toolfault_dashboard.pages.shared.numbered import Number, one_page
-from toolfault_dashboard.pages.shared.over_time import TOP_CODES, peak_words, time_chart
-from toolfault_dashboard.pages.shared.tiles import overview_tiles
+from toolfault_dashboard.pages.shared.over_time import TOP_CODES, TimeChart, peak_words, time_chart
+from toolfault_dashboard.pages.shared.tiles import Tile, overview_tiles
 from toolfault_dashboard.queries.chains.round_trips import read_chains
+from toolfault_dashboard.queries.failures.phantoms import PhantomRow
+from toolfault_dashboard.queries.failures.repeats import RepeatRow
 from toolfault_dashboard.queries.figures.breakdown import breakdown
 from toolfault_dashboard.queries.figures.trends import Trends, trends_by_tool
 from toolfault_dashboard.queries.fixes.fix_next import costliest_fixes
@@ -43,6 +53,73 @@ from toolfault_dashboard.queries.rows import Overview
 from toolfault_dashboard.search import Query
 
 __all__ = ["router"]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolsContext(Context):
+    """What `tools.html` shows."""
+
+    template: ClassVar[str] = "tools.html"
+
+    view: Doc[View, "The query bar."]
+    tools: Doc[tuple[ToolLine, ...], "The tools of this page."]
+    total: Doc[int, "All tools of the view."]
+    pages: Doc[dict[str, str], "Addresses of the pages before and after; empty at the ends."]
+    columns: Doc[ColumnChoice, "Columns of the table."]
+    trends: Doc[
+        dict[str, tuple[str, str]],
+        "Tool -> (path that draws its failures over time, where they were most in words).",
+    ]
+    buckets: Doc[int, "Moments that each drawing has; 0 where none is shown."]
+    per: Doc[str, "Width of a bar of the sparklines: `hour`, `day` or `week`; empty without them."]
+    sorts: Doc[dict[str, tuple[str, str]], "Column -> (address that sorts by it, aria-sort)."]
+    csv: Doc[str, "This table as CSV."]
+
+
+@dataclass(frozen=True, slots=True)
+class PhantomLine:
+    """An argument that a tool ignored in the calls of one model."""
+
+    row: Doc[PhantomRow, "What was counted."]
+    model: Doc[str, "The model; words for none."]
+    drawn: Doc[Estimate | None, "The interval of the share, drawn."]
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatLine:
+    """The repeated executions of a tool by one model."""
+
+    row: Doc[RepeatRow, "What was counted."]
+    model: Doc[str, "The model; words for none."]
+    drawn: Doc[Estimate | None, "The interval of the share, drawn."]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolContext(Context):
+    """What `tool.html` shows."""
+
+    template: ClassVar[str] = "tool.html"
+
+    view: Doc[View, "The query bar."]
+    tool: Doc[str, "The tool."]
+    tiles: Doc[tuple[Tile, ...], "The headline figures."]
+    time: Doc[TimeChart | None, "Failures over time; None when no failure has a time."]
+    codes: Doc[tuple[FrequencyLine, ...], "Its codes."]
+    fields: Doc[tuple[FrequencyLine, ...], "Its fields."]
+    newest: Doc[tuple[FailureLine, ...], "Its newest failures."]
+    models: Doc[tuple[BreakdownLine, ...], "The models that call it, most failures first."]
+    fixes: Doc[tuple[FixLine, ...], "What to fix in it first; none where the role may not see it."]
+    messages: Doc[tuple[MessageLine, ...], "Its most frequent messages, the same."]
+    phantoms: Doc[tuple[PhantomLine, ...], "The arguments that it most often ignored, the same."]
+    phantoms_in_all: Doc[int, "Arguments that it ignored, by model."]
+    repeats: Doc[tuple[RepeatLine, ...], "Its repeated executions by model."]
+    repeats_in_all: Doc[int, "Models that executed it again."]
+    failures: Doc[int, "Its failures."]
+    links: Doc[
+        dict[str, str],
+        "Addresses: tools, failures, round_trips, models, fixes, messages, alert, csv.",
+    ]
+
 
 router = APIRouter()
 
@@ -127,7 +204,7 @@ def tools(ask: Asked, page: Number = 1) -> Response:
         per=trends.bucket if trends else "",
         csv=ask.export("/tools.csv"),
     )
-    return ask.render("tools.html", context, title="Tools")
+    return ask.render(context, title="Tools")
 
 
 def _drawn(trends: Trends, now: int) -> dict[str, tuple[str, str]]:
@@ -200,7 +277,7 @@ def tool(ask: Asked, name: str = "") -> Response:
             "repeats_csv": narrowed.export("/repeated-executions.csv"),
         },
     )
-    return ask.render("tool.html", context, title=tool)
+    return ask.render(context, title=tool)
 
 
 def _wordings(ask: Ask, groups: Iterable[MessageGroup]) -> tuple[MessageLine, ...]:

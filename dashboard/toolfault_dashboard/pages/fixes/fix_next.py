@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from dataclasses import dataclass
+from typing import Annotated as Doc
+from typing import ClassVar, Final, NamedTuple
 
 from fastapi import APIRouter, HTTPException
 from starlette.responses import RedirectResponse, Response
@@ -11,14 +13,13 @@ from starlette.responses import RedirectResponse, Response
 from toolfault_dashboard import queries
 from toolfault_dashboard.analysis.fixes.inference import inferred_remedies
 from toolfault_dashboard.analysis.fixes.opportunities import FixIssue, FixKey, renamed
-from toolfault_dashboard.analysis.fixes.patches import patches
+from toolfault_dashboard.analysis.fixes.patches import Patch, patches
 from toolfault_dashboard.analysis.fixes.remedies import advice
-from toolfault_dashboard.contexts import Link
-from toolfault_dashboard.contexts.advice import FixLine, FixNextContext, PickedLine
 from toolfault_dashboard.exports.fixes import also_under, called_first, covered
 from toolfault_dashboard.formats import count, decimal, plural
 from toolfault_dashboard.pages.shared.ask import Ask, Asked
 from toolfault_dashboard.pages.shared.forms import Submitted
+from toolfault_dashboard.pages.shared.frame import Context, Link, View
 from toolfault_dashboard.pages.shared.lines import rows_behind
 from toolfault_dashboard.pages.shared.numbered import Number, numbered
 from toolfault_dashboard.predictions import Outcome, outcomes, predicted
@@ -30,6 +31,68 @@ from toolfault_dashboard.search import Clause, Pattern, parse
 from toolfault_dashboard.writes.picked_fixes import PickedFix, pick_fix, picked_fixes, unpick_fix
 
 __all__ = ["NearMiss", "fix_lines", "near_misses", "router"]
+
+
+@dataclass(frozen=True, slots=True)
+class PickedLine:
+    """One thing to mend that somebody added by hand."""
+
+    row: Doc[PickedFix, "What is stored."]
+    title: Doc[str, "What to do, one sentence."]
+    place: Doc[str, "Where the ranking of the view has it, in words."]
+    predicted: Doc[str, "What it was predicted to save when it was added, in words."]
+    realised: Doc[str, "What it has saved since its tool was changed, and whether that was right."]
+    failure: Doc[str, "The failure it was seen on."]
+    href: Doc[str, "The failures behind it; empty if no query can name them."]
+
+
+@dataclass(frozen=True, slots=True)
+class FixLine:
+    """One thing to mend."""
+
+    row: Doc[FixRow, "What was found."]
+    patches: Doc[tuple[Patch, ...], "Ways to mend it; none where no remedy is known."]
+    share: Doc[float, "Its calls as a share of those of the first line, 0 to 1."]
+    calls: Doc[str, "What ranks it: calls saved or, where no remedy is known, spent, in words."]
+    interval: Doc[str, "Their interval; empty where there is none."]
+    saved: Doc[str, "Calls saved per week, or in the window where these are few; empty if unknown."]
+    spent: Doc[str, "Calls spent, likewise; empty where other lines have them."]
+    since: Doc[str, "What it has saved since a change of its tool; empty without one."]
+    also: Doc[str, "How many of its failures stand in other lines too; empty if none."]
+    others: Doc[tuple[Link, ...], "Those lines by their numbers."]
+    spared: Doc[str, "The same without the change's name; empty without one."]
+    first: Doc[str, "What the model called before it succeeded, in a sentence; empty if nothing."]
+    href: Doc[str, "The failures behind it; empty if no query can name them."]
+    messages: Doc[str, "What its failures said, message by message; empty likewise."]
+    tool: Doc[str, "The page of its tool."]
+    added: Doc[str, "Who added it by hand too; empty if nobody did."]
+
+
+@dataclass(frozen=True, slots=True)
+class FixNextContext(Context):
+    """What `fix_next.html` shows."""
+
+    template: ClassVar[str] = "fix_next.html"
+
+    view: Doc[View, "The query bar."]
+    fixes: Doc[tuple[FixLine, ...], "What to mend, most calls first."]
+    rare: Doc[tuple[FixLine, ...], "What was seen once or twice, beside that."]
+    rare_cost: Doc[int, "Calls spent on these."]
+    covered: Doc[str, "How many of all calls spent the lists cover, as a sentence."]
+    ignored: Doc[
+        Link | None, "What is left out since it is ignored, and its cost; None if nothing."
+    ]
+    picked: Doc[tuple[PickedLine, ...], "What people added by hand, newest first."]
+    done: Doc[str, "What was just done, as a sentence; else empty."]
+    mended: Doc[tuple[FixLine, ...], "What has not come back since a change."]
+    failures: Doc[int, "Failures looked at."]
+    complete: Doc[bool, "Whether all failures of the view were looked at."]
+    looked_from: Doc[int | None, "Where not all were: since when, as far as they have times."]
+    total: Doc[int, "How many the whole list has, with what was seen once or twice and is fixed."]
+    pages: Doc[dict[str, str], "Addresses of the pages before and after; empty at the ends."]
+    csv: Doc[str, "This list as CSV."]
+    picked_csv: Doc[str, "What was added by hand as CSV."]
+
 
 router = APIRouter()
 
@@ -91,7 +154,7 @@ def fix_next(ask: Asked, page: Number = 1) -> Response:
         csv=ask.export("/fix-next.csv"),
         picked_csv=ask.link("/picked-fixes.csv", "", window=""),
     )
-    return ask.render("fix_next.html", context, title="Fix next")
+    return ask.render(context, title="Fix next")
 
 
 @router.post("/fix-next", name="pick_fix")

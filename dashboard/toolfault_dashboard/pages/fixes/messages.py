@@ -2,20 +2,66 @@
 
 from __future__ import annotations
 
-from typing import Final
+from dataclasses import dataclass
+from typing import Annotated as Doc
+from typing import ClassVar, Final
 
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from toolfault_dashboard.charts import estimate
-from toolfault_dashboard.contexts.advice import MessageBlock, MessageLine, MessagesContext
+from toolfault_dashboard.charts import Estimate, estimate
 from toolfault_dashboard.pages.shared.ask import Ask, Asked
-from toolfault_dashboard.pages.shared.columns import Columns, choice, kept_columns, redirected
+from toolfault_dashboard.pages.shared.columns import (
+    ColumnChoice,
+    Columns,
+    choice,
+    kept_columns,
+    redirected,
+)
+from toolfault_dashboard.pages.shared.frame import Context, View
 from toolfault_dashboard.pages.shared.lines import rows_behind
 from toolfault_dashboard.pages.shared.numbered import Number, numbered
 from toolfault_dashboard.queries.fixes.messages import MessageGroup, MessageRow, most_frequent
 
 __all__ = ["message_line", "router"]
+
+
+@dataclass(frozen=True, slots=True)
+class MessageLine:
+    """One wording."""
+
+    row: Doc[MessageRow, "What is known about it."]
+    code: Doc[str, "The code of its failures: several codes may have the same wording."]
+    drawn: Doc[Estimate | None, "The interval of its recovery, drawn."]
+    mark: Doc[str, "`best`, `worst`, or empty."]
+    href: Doc[str, "The failures that carried it; empty if no query can name them."]
+
+
+@dataclass(frozen=True, slots=True)
+class MessageBlock:
+    """The wordings of one tool and code."""
+
+    tool: Doc[str, "The tool."]
+    code: Doc[str, "The code."]
+    failures: Doc[int, "Failures of that tool and code."]
+    lines: Doc[tuple[MessageLine, ...], "Its most frequent wordings, best first."]
+    texts: Doc[int, "Wordings in all."]
+    single: Doc[bool, "Whether it has no more than one."]
+
+
+@dataclass(frozen=True, slots=True)
+class MessagesContext(Context):
+    """What `messages.html` shows."""
+
+    template: ClassVar[str] = "messages.html"
+
+    view: Doc[View, "The query bar."]
+    blocks: Doc[tuple[MessageBlock, ...], "Tools and codes, most failures first."]
+    total: Doc[int, "Tools and codes in all."]
+    pages: Doc[dict[str, str], "Addresses of the pages before and after; empty at the ends."]
+    columns: Doc[ColumnChoice, "Columns of every table."]
+    csv: Doc[str, "All wordings as CSV."]
+
 
 router = APIRouter()
 
@@ -53,7 +99,7 @@ def messages(ask: Asked, page: Number = 1) -> Response:
         columns=choice(ask, COLUMNS),
         csv=ask.export("/messages.csv"),
     )
-    return ask.render("messages.html", context, title="Messages")
+    return ask.render(context, title="Messages")
 
 
 def _block(ask: Ask, group: MessageGroup) -> MessageBlock:

@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Annotated as Doc
+from typing import ClassVar
+
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from toolfault_dashboard.contexts.settings import RejectedContext
 from toolfault_dashboard.pages.shared.ask import Asked
-from toolfault_dashboard.queries.rejected import rejected_list
+from toolfault_dashboard.pages.shared.frame import Context
+from toolfault_dashboard.queries.rejected import RejectedRow, rejected_list
 from toolfault_dashboard.search import parse
 
 __all__ = ["router"]
+
+
+@dataclass(frozen=True, slots=True)
+class RejectedContext(Context):
+    """What `rejected.html` shows."""
+
+    template: ClassVar[str] = "rejected.html"
+
+    rows: Doc[tuple[RejectedRow, ...], "This page of refused events, newest first."]
+    by_code: Doc[tuple[tuple[str, int], ...], "How many there are by code, most first."]
+    total: Doc[int, "Refused events in all."]
+    pages: Doc[dict[str, str], "Addresses of the newer and older page; empty at the ends."]
+    csv: Doc[str, "All of them as CSV."]
+
 
 router = APIRouter()
 
@@ -31,4 +49,4 @@ def rejected(ask: Asked) -> Response:
         csv=ask.link("/rejected.csv", "", window=""),
         pages={"newer": to(page.previous_cursor), "older": to(page.next_cursor)},
     )
-    return ask.render("rejected.html", context, title="Rejected")
+    return ask.render(context, title="Rejected")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
+from dataclasses import dataclass
+from typing import Annotated as Doc
+from typing import ClassVar, Final
 
 from fastapi import APIRouter, HTTPException
 from itsdangerous import BadSignature, URLSafeTimedSerializer
@@ -11,13 +13,34 @@ from starlette.responses import RedirectResponse, Response
 from toolfault_dashboard import queries
 from toolfault_dashboard.access.policy import allows
 from toolfault_dashboard.access.security import cookie_name
-from toolfault_dashboard.contexts import StartContext
-from toolfault_dashboard.local_sessions import sessions_here
+from toolfault_dashboard.local_sessions import LocalSessions, sessions_here
 from toolfault_dashboard.pages.shared.ask import Ask, Asked
+from toolfault_dashboard.pages.shared.frame import Context
 from toolfault_dashboard.search import parse
 from toolfault_dashboard.writes.recording import create_ingest_key
 
 __all__ = ["is_empty", "router", "start_page"]
+
+
+@dataclass(frozen=True, slots=True)
+class StartContext(Context):
+    """What `start.html` shows: how a project gets its first data."""
+
+    template: ClassVar[str] = "start.html"
+
+    project: Doc[str, "Name of the project to send to."]
+    empty: Doc[bool, "Whether the project has no data yet."]
+    dsn: Doc[str, "The DSN with a new key; empty until one is asked for."]
+    key: Doc[str, "The new key alone; empty until one is asked for."]
+    events_url: Doc[str, "Where events are sent to."]
+    placeholder: Doc[str, "The DSN with KEY in place of a key."]
+    may_create: Doc[bool, "Whether this person may create a key."]
+    failures: Doc[str, "Address of the Failures page, for after the first event."]
+    sessions: Doc[
+        LocalSessions | None, "Claude Code's on the server's machine, for who may import."
+    ]
+    importing: Doc[str, "How far the import of these is; empty where none was started."]
+
 
 router = APIRouter()
 
@@ -50,7 +73,7 @@ def start_page(ask: Ask, *, key: str = "", empty: bool = True) -> Response:
         sessions=sessions_here() if allows(ask.viewer.role, "admin") else None,
         importing=ask.services.importing.said(_project(ask)),
     )
-    return ask.render("start.html", context, title="Send data")
+    return ask.render(context, title="Send data")
 
 
 def is_empty(ask: Ask) -> bool:

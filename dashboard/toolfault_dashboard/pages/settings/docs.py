@@ -2,16 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Annotated as Doc
+from typing import ClassVar
+
 from fastapi import APIRouter, HTTPException, Request
+from markupsafe import Markup
 from starlette.responses import FileResponse, Response
 
-from toolfault_dashboard.contexts import DocsContext, Link
 from toolfault_dashboard.docs import DocsPage, docs_image, docs_page
 from toolfault_dashboard.pages.shared.ask import ask_about, sent
+from toolfault_dashboard.pages.shared.frame import Context, Link
 from toolfault_dashboard.pages.shared.shell import bare_shell
 from toolfault_dashboard.render import environment
 
 __all__ = ["router"]
+
+
+@dataclass(frozen=True, slots=True)
+class DocsContext(Context):
+    """What `docs.html` shows."""
+
+    template: ClassVar[str] = "docs.html"
+
+    title: Doc[str, "Heading of the page."]
+    body: Doc[Markup, "The page below its heading, as HTML."]
+    sections: Doc[tuple[Link, ...], "Its sections."]
+    is_index: Doc[bool, "Whether it is the page that lists all others."]
+
 
 router = APIRouter()
 
@@ -43,7 +61,7 @@ def page_or_image(request: Request, path: str) -> Response:
     context = _context(page, is_index=path in ("", "index"))
     if request.state.viewer is not None:
         with ask_about(request) as ask:
-            return ask.render("docs.html", context, title=context.title)
-    template = environment().get_template("docs.html")
+            return ask.render(context, title=context.title)
+    template = environment().get_template(context.template)
     shell = bare_shell(request, context.title)
     return sent(request, template.render(shell=shell, page=context))

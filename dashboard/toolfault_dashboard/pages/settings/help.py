@@ -3,16 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated as Doc
+from typing import ClassVar
 
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from toolfault_dashboard.contexts import GlossaryEntry, HelpContext, Link
 from toolfault_dashboard.glossary import CODES, GLOSSARY
 from toolfault_dashboard.pages.shared.ask import Asked
-from toolfault_dashboard.search import KEYS
+from toolfault_dashboard.pages.shared.frame import Context, Link
+from toolfault_dashboard.search import KEYS, Key
 
 __all__ = ["router"]
+
+
+@dataclass(frozen=True, slots=True)
+class GlossaryEntry:
+    """A word and its meaning."""
+
+    word: Doc[str, "The word as the pages use it."]
+    meaning: Doc[str, "What it means, in a sentence."]
+
+
+@dataclass(frozen=True, slots=True)
+class HelpContext(Context):
+    """What `help.html` shows."""
+
+    template: ClassVar[str] = "help.html"
+
+    keys: Doc[tuple[Key, ...], "The keys of the query language."]
+    glossary: Doc[tuple[GlossaryEntry, ...], "The words of the pages."]
+    codes: Doc[tuple[GlossaryEntry, ...], "The known codes."]
+    failures: Doc[str, "Address of the Failures page, for the examples."]
+    docs: Doc[tuple[Link, ...], "Pages of the documentation to go on with."]
+
 
 router = APIRouter()
 
@@ -40,4 +65,4 @@ def help_page(ask: Asked) -> Response:
         failures=ask.link("/failures", ""),
         docs=tuple(Link(label, f"/docs{path}", current=False) for label, path in _DOCS),
     )
-    return ask.render("help.html", context, title="Help")
+    return ask.render(context, title="Help")

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from os import environ
-from typing import Final, cast
+from typing import Annotated as Doc
+from typing import ClassVar, Final, cast
 
 from fastapi import APIRouter, HTTPException
 from sqlalchemy import Connection
 from starlette.responses import Response
 
-from toolfault_collector.admin.audit import acts, note
-from toolfault_collector.admin.keys import KeyKind, create_key, list_keys, revoke_key, shown
+from toolfault_collector.admin.audit import Act, acts, note
+from toolfault_collector.admin.keys import ApiKey, KeyKind, create_key, list_keys, revoke_key, shown
 from toolfault_collector.admin.project_settings import (
     ProjectSettings,
     change_settings,
@@ -18,30 +20,84 @@ from toolfault_collector.admin.project_settings import (
     settings_of,
 )
 from toolfault_collector.clickhouse import outbox
-from toolfault_collector.otlp.soft_rules import soft_rules_of, switch_soft_rules
+from toolfault_collector.otlp.soft_rules import SoftRule, soft_rules_of, switch_soft_rules
 from toolfault_collector.pipeline.quota import events_left
 from toolfault_collector.retention.policy import Limits, prune_projects, why_refused
 from toolfault_collector.settings import Settings
 from toolfault_collector.storage.database.engine import read_connection, write_transaction
 from toolfault_dashboard.access import signin
 from toolfault_dashboard.access.policy import ROLES
+from toolfault_dashboard.access.signin import Account
 from toolfault_dashboard.alerts.addresses import networks_of
 from toolfault_dashboard.alerts.service import send_test
-from toolfault_dashboard.alerts.store import channel_rows, make_channel, remove_channel
+from toolfault_dashboard.alerts.store import ChannelRow, channel_rows, make_channel, remove_channel
 from toolfault_dashboard.analysis.prices import ENVIRONMENT as PRICES
 from toolfault_dashboard.analysis.prices import parse_prices
-from toolfault_dashboard.contexts.settings import ProjectLine, SettingLine, SettingsContext
 from toolfault_dashboard.formats import count, percent, percent_interval, plural
 from toolfault_dashboard.pages.shared.ask import Ask, Asked
 from toolfault_dashboard.pages.shared.forms import Submitted
+from toolfault_dashboard.pages.shared.frame import Context
 from toolfault_dashboard.predictions import held, outcomes
 from toolfault_dashboard.queries.reading import EventsUnavailable
+from toolfault_dashboard.queries.rows import ProjectRow
 from toolfault_dashboard.render import query_string
 from toolfault_dashboard.search import parse
 from toolfault_dashboard.search.states import NEW_DAYS
 from toolfault_dashboard.writes.picked_fixes import picked_fixes
 
 __all__ = ["router"]
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectLine:
+    """A project in the list."""
+
+    row: Doc[ProjectRow, "What is stored."]
+    href: Doc[str, "Its settings."]
+    current: Doc[bool, "Whether these settings are its."]
+
+
+@dataclass(frozen=True, slots=True)
+class SettingLine:
+    """One setting of the project that can be changed here."""
+
+    name: Doc[str, "Name of its field."]
+    label: Doc[str, "What it is, in words."]
+    value: Doc[str, "What is stored; empty where the server decides."]
+    default: Doc[str, "What the server decides, as it would be written here."]
+    meaning: Doc[str, "What it does, and what an empty field means."]
+    number: Doc[bool, "Whether it is a whole number."]
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsContext(Context):
+    """What `settings.html` shows."""
+
+    template: ClassVar[str] = "settings.html"
+
+    project: Doc[str, "The project whose keys are shown; empty before there is one."]
+    projects: Doc[tuple[ProjectLine, ...], "All projects of this server, by name."]
+    keys: Doc[tuple[ApiKey, ...], "Its keys, oldest first, revoked ones included."]
+    accounts: Doc[tuple[Account, ...], "All accounts, by name."]
+    roles: Doc[tuple[str, ...], "The roles to choose from, lowest first."]
+    acts: Doc[tuple[Act, ...], "The newest rows of the audit log, newest first."]
+    role_meanings: Doc[
+        tuple[tuple[str, str, str], ...], "Each role: its name, what it sees, what it may write."
+    ]
+    settings: Doc[tuple[SettingLine, ...], "Retention, new kinds and prices of the project."]
+    predictions: Doc[str, "How well predictions of Fix next held, as a sentence."]
+    soft_rules: Doc[tuple[SoftRule, ...], "Soft rules as they are for the project."]
+    server: Doc[
+        tuple[tuple[str, str, str], ...], "What the environment decides: name, value, variable."
+    ]
+    channels: Doc[tuple[ChannelRow, ...], "Where alerts are sent, without what is secret."]
+    links: Doc[dict[str, str], "Addresses of the tables as CSV: keys, channels, people, audit."]
+    secret: Doc[str, "A key or sign-in link just made, shown this once; else empty."]
+    secret_title: Doc[str, "What the secret is, in words."]
+    secret_hint: Doc[str, "What becomes of it."]
+    done: Doc[str, "What was just done, as a sentence; else empty."]
+    problem: Doc[str, "Why something was not done; else empty."]
+
 
 router = APIRouter()
 
@@ -212,7 +268,7 @@ def _page(
         done=done,
         problem=problem,
     )
-    return ask.render("settings.html", context, title="Settings", status=status)
+    return ask.render(context, title="Settings", status=status)
 
 
 @router.get("/settings", name="settings")

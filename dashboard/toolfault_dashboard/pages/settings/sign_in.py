@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from dataclasses import dataclass
+from typing import Annotated as Doc
+from typing import ClassVar, Final
 from urllib.parse import quote, unquote, urlsplit
 
 from fastapi import APIRouter, Request
@@ -11,14 +13,27 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from toolfault_dashboard.access import signin
 from toolfault_dashboard.access.security import cookie_name
-from toolfault_dashboard.contexts import SignInContext
 from toolfault_dashboard.formats import plural
 from toolfault_dashboard.pages.shared.ask import Services
 from toolfault_dashboard.pages.shared.forms import Submitted
+from toolfault_dashboard.pages.shared.frame import Context
 from toolfault_dashboard.pages.shared.shell import bare_shell
 from toolfault_dashboard.render import environment
 
 __all__ = ["router"]
+
+
+@dataclass(frozen=True, slots=True)
+class SignInContext(Context):
+    """What `sign_in.html` shows."""
+
+    template: ClassVar[str] = "sign_in.html"
+
+    token: Doc[str, "The token of a link that works; empty to explain how to get one."]
+    problem: Doc[str, "Why a link did not work; empty if none was followed."]
+    next: Doc[str, "Path to go to after signing in."]
+    command: Doc[str, "What to run on the server for a new link."]
+
 
 router = APIRouter()
 
@@ -51,7 +66,7 @@ def _page(
     command = signin.link_command(str(request.base_url).rstrip("/"))
     html = (
         environment()
-        .get_template("sign_in.html")
+        .get_template(SignInContext.template)
         .render(
             shell=bare_shell(request, "Sign in"),
             page=SignInContext(token, problem, next_path, command),

@@ -2,15 +2,51 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Annotated as Doc
+from typing import ClassVar
+
 from fastapi import APIRouter, HTTPException
 from starlette.responses import RedirectResponse, Response
 
-from toolfault_dashboard.contexts.views import ViewLine, ViewsContext
 from toolfault_dashboard.pages.shared.ask import Ask, Asked
 from toolfault_dashboard.pages.shared.forms import Submitted
-from toolfault_dashboard.writes.saved_views import PAGES, delete_view, save_view, views_of
+from toolfault_dashboard.pages.shared.frame import Context
+from toolfault_dashboard.writes.saved_views import (
+    PAGES,
+    SavedView,
+    delete_view,
+    save_view,
+    views_of,
+)
 
 __all__ = ["router"]
+
+
+@dataclass(frozen=True, slots=True)
+class ViewLine:
+    """A saved view with its address."""
+
+    row: Doc[SavedView, "What is stored."]
+    href: Doc[str, "The view."]
+    page: Doc[str, "Name of the page it is of."]
+
+
+@dataclass(frozen=True, slots=True)
+class ViewsContext(Context):
+    """What `views.html` shows."""
+
+    template: ClassVar[str] = "views.html"
+
+    views: Doc[tuple[ViewLine, ...], "Own and shared views, by name."]
+    csv: Doc[str, "The views as CSV."]
+    pages: Doc[dict[str, str], "Pages a view can be of: address and name."]
+    name: Doc[str, "Name in the form."]
+    page: Doc[str, "Page chosen in the form."]
+    query: Doc[str, "Query in the form."]
+    problem: Doc[str, "Why the view was not saved; else empty."]
+    saved: Doc[str, "Name of the view just saved; else empty."]
+
 
 router = APIRouter()
 
@@ -31,7 +67,7 @@ def _page(ask: Ask, *, name: str, page: str, query: str, problem: str = "") -> R
         problem=problem,
         saved=ask.request.query_params.get("saved", ""),
     )
-    return ask.render("views.html", context, title="Views", status=422 if problem else 200)
+    return ask.render(context, title="Views", status=422 if problem else 200)
 
 
 @router.get("/views", name="views")

@@ -23,10 +23,10 @@ from toolfault_dashboard import queries
 from toolfault_dashboard.access.lockout import Lockout
 from toolfault_dashboard.access.policy import sees
 from toolfault_dashboard.access.signin import Viewer
-from toolfault_dashboard.contexts import TEMPLATES, Chip, Link, View
 from toolfault_dashboard.exports.downloads import Running
 from toolfault_dashboard.formats import shown_in, timestamp, when
 from toolfault_dashboard.local_sessions import Importing
+from toolfault_dashboard.pages.shared.frame import Chip, Context, Link, View
 from toolfault_dashboard.pages.shared.shell import clock_of, shell_of
 from toolfault_dashboard.pages.shared.waits import Waits
 from toolfault_dashboard.queries.counting.deadline import deadline
@@ -277,13 +277,10 @@ class Ask:
             words.append("--")  # a condition that is negated is no option
         return shlex.join([*words, *filter(None, [text])])
 
-    def render(self, template: str, page: object, *, title: str, status: int = 200) -> HTMLResponse:
-        """Render *page*, which must be of the class that belongs to *template*."""
-        expected = TEMPLATES[template]
-        if not isinstance(page, expected):
-            raise TypeError(f"{template} needs a {expected.__name__}.")
+    def render(self, page: Context, *, title: str, status: int = 200) -> HTMLResponse:
+        """Render the template of *page* with it."""
         with shown_in(clock_of(self.request), self.now):
-            made = environment().get_template(template)
+            made = environment().get_template(page.template)
             html = made.render(shell=shell_of(self, title), page=page)
         return sent(self.request, html, status)
 

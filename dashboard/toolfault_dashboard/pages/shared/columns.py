@@ -4,14 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated as Doc
 from typing import Final
 
 from starlette.responses import RedirectResponse, Response
 
-from toolfault_dashboard.contexts.shell import Column, ColumnChoice
 from toolfault_dashboard.pages.shared.ask import Ask
 
 __all__ = ["Columns", "choice", "chosen", "kept_columns", "redirected"]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column that can be shown or hidden."""
+
+    name: Doc[str, "What the address calls it."]
+    title: Doc[str, "Its heading."]
+    shown: Doc[bool, "Whether it is shown."]
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnChoice:
+    """The columns of a wide table, to be chosen."""
+
+    parameter: Doc[str, "What the address calls the choice."]
+    columns: Doc[tuple[Column, ...], "Those that can be chosen, in order."]
+    shown: Doc[tuple[str, ...], "Names of those that are shown."]
+    usual: Doc[bool, "Whether nothing was chosen."]
+    hidden: Doc[tuple[tuple[str, str], ...], "Further parameters to keep in the form."]
+
 
 _NO_COLUMN: Final = "none"
 

@@ -6,8 +6,10 @@ Errors are pages for browsers and problem documents for programs.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Final
+from typing import Annotated as Doc
+from typing import ClassVar, Final
 from urllib.parse import unquote_plus
 
 from starlette.requests import Request
@@ -16,16 +18,9 @@ from starlette.responses import HTMLResponse, Response
 from toolfault_collector.http.app import problem_response
 from toolfault_collector.http.problems import Problem
 from toolfault_dashboard.access.policy import is_machine_path
-from toolfault_dashboard.contexts import (
-    CountingContext,
-    ErrorContext,
-    Link,
-    QueryErrorContext,
-    TooSlowContext,
-    View,
-)
 from toolfault_dashboard.formats import visible
 from toolfault_dashboard.pages.shared.ask import WINDOWS, Ask, ask_about
+from toolfault_dashboard.pages.shared.frame import Context, Link, View
 from toolfault_dashboard.pages.shared.shell import PATHS, bare_shell
 from toolfault_dashboard.queries.counting.deadline import TooSlow
 from toolfault_dashboard.queries.counting.time_budget import StillCounting
@@ -33,6 +28,58 @@ from toolfault_dashboard.render import environment
 from toolfault_dashboard.search import QueryError
 
 __all__ = ["counting_page", "error_page", "query_error_page", "too_slow_page"]
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorContext(Context):
+    """What `error.html` shows."""
+
+    template: ClassVar[str] = "error.html"
+
+    status: Doc[int, "HTTP status."]
+    headline: Doc[str, "What happened, in a few words."]
+    sentence: Doc[str, "What happened and what to do."]
+    home: Doc[str, "Where to go on."]
+
+
+@dataclass(frozen=True, slots=True)
+class QueryErrorContext(Context):
+    """What `query_error.html` shows."""
+
+    template: ClassVar[str] = "query_error.html"
+
+    view: Doc[View, "The query bar with the text at fault."]
+    message: Doc[str, "What is wrong with the query, and what to do."]
+    pointer: Doc[str, "Spaces up to the column at fault, then a caret."]
+    suggestion: Doc[str, "The nearest valid word; empty if there is none."]
+    column: Doc[int, "Column at fault, from 1."]
+
+
+@dataclass(frozen=True, slots=True)
+class TooSlowContext(Context):
+    """What `too_slow.html` shows."""
+
+    template: ClassVar[str] = "too_slow.html"
+
+    view: Doc[View | None, "The query bar with what was asked; none where the page has none."]
+    seconds: Doc[int, "After how many seconds it was stopped."]
+    narrower: Doc[tuple[Link, ...], "The same question over less time."]
+    again: Doc[str, "The same page once more."]
+    address: Doc[str, "Its address, for reading: what a page without a query bar was asked."]
+
+
+@dataclass(frozen=True, slots=True)
+class CountingContext(Context):
+    """What `counting.html` shows."""
+
+    template: ClassVar[str] = "counting.html"
+
+    view: Doc[View | None, "The query bar with what was asked; none where the page has none."]
+    question: Doc[int, "Which of the page's questions is being counted, from 1."]
+    done: Doc[int, "Parts of the question that are known."]
+    of: Doc[int, "Parts that it has; 0 if that is not known yet."]
+    again: Doc[str, "The same page, which goes on counting."]
+
 
 _HEADLINES: Final = {
     400: "That did not make sense",
@@ -76,7 +123,7 @@ def error_page(request: Request, status: int, sentence: str) -> Response:
     context = ErrorContext(status=status, headline=headline, sentence=sentence, home="/")
     html = (
         environment()
-        .get_template("error.html")
+        .get_template(context.template)
         .render(shell=bare_shell(request, headline), page=context)
     )
     return HTMLResponse(html, status_code=status)
@@ -96,7 +143,7 @@ def query_error_page(request: Request, error: QueryError) -> Response:
             suggestion=error.suggestion or "",
             column=error.column,
         )
-        return ask.render("query_error.html", context, title="Query", status=400)
+        return ask.render(context, title="Query", status=400)
 
 
 def too_slow_page(request: Request, error: TooSlow) -> Response:
@@ -112,7 +159,7 @@ def too_slow_page(request: Request, error: TooSlow) -> Response:
                 again=ask.here(),
                 address=visible(unquote_plus(ask.here())),
             )
-            return ask.render("too_slow.html", context, title="Too slow", status=503)
+            return ask.render(context, title="Too slow", status=503)
     except (TooSlow, QueryError):
         # The database does not even tell which projects there are, or the query was not yet read.
         return error_page(request, 503, str(error))
@@ -129,7 +176,7 @@ def counting_page(request: Request, error: StillCounting) -> Response:
                 of=error.of,
                 again=ask.here(),
             )
-            return ask.render("counting.html", context, title="Counting", status=202)
+            return ask.render(context, title="Counting", status=202)
     except TooSlow as slow:
         return error_page(request, 503, str(slow))
 

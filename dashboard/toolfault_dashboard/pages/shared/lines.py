@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Annotated as Doc
 from typing import Final
 
 from toolfault_dashboard.access.policy import allows
 from toolfault_dashboard.analysis.rates import Rate
-from toolfault_dashboard.charts import estimate, nice_ceiling
-from toolfault_dashboard.contexts import FrequencyLine, ToolLine
-from toolfault_dashboard.contexts.failures import ChainLine, FailureLine
+from toolfault_dashboard.charts import Estimate, estimate, nice_ceiling
 from toolfault_dashboard.glossary import CODES
 from toolfault_dashboard.pages.shared.ask import Ask
 from toolfault_dashboard.queries import ToolRates
@@ -37,6 +37,67 @@ __all__ = [
     "rows_behind",
     "tool_lines",
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class FailureLine:
+    """A failure in a list."""
+
+    row: Doc[FailureRow, "What is stored."]
+    href: Doc[str, "The failure, with the list kept for previous and next."]
+    chain: Doc[str, "Its chain; empty outside a conversation."]
+
+
+@dataclass(frozen=True, slots=True)
+class ChainLine:
+    """A chain in a list."""
+
+    row: Doc[ChainRow, "What is stored."]
+    href: Doc[str, "The chain."]
+    cells: Doc[tuple[str, ...], "What the added columns hold."]
+
+
+@dataclass(frozen=True, slots=True)
+class FrequencyLine:
+    """How often one code, field, model or message fails."""
+
+    name: Doc[str, "The value; words for none."]
+    tool: Doc[str, "The tool, where the same name of two tools is not the same thing; else empty."]
+    failures: Doc[int, "Failures that carry it."]
+    share: Doc[float, "Share of the failures of the view, 0 to 1."]
+    rate: Doc[Rate, "Failures of the calls that the table names."]
+    estimate: Doc[Estimate | None, "The interval of the rate, drawn."]
+    first_at: Doc[int | None, "First seen in the view."]
+    last_at: Doc[int | None, "Last seen in the view."]
+    href: Doc[str, "The failures behind it; empty if no query can name them."]
+    meaning: Doc[str, "What it means; empty where the name says it."]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolLine:
+    """One tool with its rates."""
+
+    name: Doc[str, "The tool."]
+    href: Doc[str, "The page of the tool."]
+    failures_href: Doc[str, "Its failures."]
+    calls: Doc[int, "Its calls, folded successes included."]
+    failures: Doc[int, "Its failures."]
+    rate: Doc[Rate, "Failures of its calls."]
+    rate_drawn: Doc[Estimate | None, "The interval of the failure rate, drawn."]
+    first_try: Doc[Rate, "Operations that needed no chain."]
+    chains: Doc[int, "Its chains."]
+    calls_spent: Doc[int, "The calls that its chains cost."]
+    round_trips: Doc[int, "Its round trips."]
+    recovery: Doc[Rate | None, "Recovered of its closed chains; None without chains."]
+    recovery_drawn: Doc[Estimate | None, "The interval of the recovery rate, drawn."]
+    first_retry_fix: Doc[int, "Chains that the first retry fixed."]
+    outcomes: Doc[tuple[int, int, int, int], "Recovered, switched, abandoned, open."]
+    chains_by_outcome: Doc[tuple[str, str, str, str], "The chains of each outcome; empty for none."]
+    tokens_lost: Doc[int | None, "Tokens of failed calls in chains; None where none reports them."]
+    money_lost: Doc[float | None, "What these cost; None without a price."]
+    time_lost_ms: Doc[float, "Time between first failure and last call, summed."]
+    identical_repeats: Doc[int, "Retries with the same arguments."]
+
 
 NONE: Final = "none"
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from toolfault_dashboard.access.policy import allows, rule_for
-from toolfault_dashboard.contexts import Link, NavItem, Shell
 from toolfault_dashboard.formats import when
+from toolfault_dashboard.pages.shared.frame import Link, NavItem, Shell
 from toolfault_dashboard.queries.reading import read_until
 from toolfault_dashboard.render import query_string
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Annotated as Doc
 from typing import Final
 
 from toolfault_collector.clock import DAY_US
 from toolfault_dashboard import queries
 from toolfault_dashboard.analysis.comparisons.differences import change_of_rate
 from toolfault_dashboard.analysis.rates import Rate
-from toolfault_dashboard.charts import estimate
-from toolfault_dashboard.contexts import Tile
+from toolfault_dashboard.charts import Estimate, estimate
 from toolfault_dashboard.formats import count, percent, percent_interval, plural, points
 from toolfault_dashboard.pages.shared.ask import Ask
 from toolfault_dashboard.queries.rows import Overview, Summary
@@ -26,6 +26,20 @@ __all__ = [
     "spent_tile",
     "tile",
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """One figure at the top of a page."""
+
+    label: Doc[str, "What is counted."]
+    value: Doc[str, "The figure, formatted."]
+    unit: Doc[str, "Its unit; empty if the figure says all."]
+    sub: Doc[str, "n, interval, or what else makes the figure honest."]
+    href: Doc[str, "The rows behind it; empty if there is no list of them."]
+    estimate: Doc[Estimate | None, "The interval of a rate, drawn; None for a count."]
+    before: Doc[str, "The figure of the period before, and the change; empty without one."] = ""
+
 
 _HOUR_US: Final = DAY_US // 24
 

@@ -7,8 +7,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Annotated as Doc
+from typing import ClassVar
 
-__all__ = ["Chip", "Column", "ColumnChoice", "Link", "NavItem", "Shell", "View"]
+__all__ = ["Chip", "Context", "Link", "NavItem", "Shell", "View"]
+
+
+class Context:
+    """What one template may use as ``page``: a frozen dataclass, every field documented.
+
+    It stands beside the page that makes it. A test compares every ``page.x`` of its template with
+    its fields, both ways.
+
+    Attributes:
+        template: Name of the template.
+    """
+
+    __slots__ = ()
+    template: ClassVar[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,26 +72,6 @@ class Chip:
 
     text: Doc[str, "The condition as the query language writes it."]
     without: Doc[str, "The same view without this condition."]
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column that can be shown or hidden."""
-
-    name: Doc[str, "What the address calls it."]
-    title: Doc[str, "Its heading."]
-    shown: Doc[bool, "Whether it is shown."]
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnChoice:
-    """The columns of a wide table, to be chosen."""
-
-    parameter: Doc[str, "What the address calls the choice."]
-    columns: Doc[tuple[Column, ...], "Those that can be chosen, in order."]
-    shown: Doc[tuple[str, ...], "Names of those that are shown."]
-    usual: Doc[bool, "Whether nothing was chosen."]
-    hidden: Doc[tuple[tuple[str, str], ...], "Further parameters to keep in the form."]
 
 
 @dataclass(frozen=True, slots=True)
