@@ -79,6 +79,12 @@ def test_every_template_compiles():
     assert all(environment().get_template(name) for name in NAMES)
 
 
+def test_every_line_of_a_template_can_be_read():
+    """No line is wider than an editor shows."""
+    lines = [(name, line) for name in NAMES for line in _source(name).splitlines()]
+    assert [each for each in lines if len(each[1]) > 120] == []
+
+
 def test_every_page_template_has_a_context_and_the_other_way_round():
     """Contexts name exactly the templates that are pages, each its own."""
     pages = {name for name in NAMES if not name.startswith("_") and name != "base.html"}
