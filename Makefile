@@ -64,7 +64,7 @@ requirements: $(VENV)/.dev ## pin requirements/*.in anew, keeping what still fit
 	cd requirements && ./compile ../$(BIN)/uv
 
 clean: ## remove the environment, builds and caches
-	rm -rf $(VENV) build dist sdk/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build dist sdk/dist demo/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Made anew only where its list changed. Without a network the tests that need one are skipped and
@@ -97,15 +97,15 @@ $(VENV)/.made:
 		exit 1; }
 	@touch $@
 
-$(VENV)/.server: requirements/build.txt requirements/server.txt pyproject.toml sdk/pyproject.toml | $(VENV)/.made
+$(VENV)/.server: requirements/build.txt requirements/server.txt pyproject.toml sdk/pyproject.toml demo/pyproject.toml | $(VENV)/.made
 	@echo "Installing toolfault into $(VENV) (once; about a minute)."
 	@$(PIP) install --quiet --require-hashes -r requirements/build.txt -r requirements/server.txt
-	@$(PIP) install --quiet --no-deps --no-build-isolation --editable ./sdk --editable .
+	@$(PIP) install --quiet --no-deps --no-build-isolation --editable ./sdk --editable ./demo --editable .
 	@touch $@
 
 # dev.txt contains every pin of server.txt and build.txt, hence the server's stamp is touched too.
-$(VENV)/.dev: requirements/dev.txt pyproject.toml sdk/pyproject.toml | $(VENV)/.made
+$(VENV)/.dev: requirements/dev.txt pyproject.toml sdk/pyproject.toml demo/pyproject.toml | $(VENV)/.made
 	@echo "Installing toolfault and the development tools into $(VENV) (once; some minutes)."
 	@$(PIP) install --quiet --require-hashes -r requirements/dev.txt
-	@$(PIP) install --quiet --no-deps --no-build-isolation --editable ./sdk --editable .
+	@$(PIP) install --quiet --no-deps --no-build-isolation --editable ./sdk --editable ./demo --editable .
 	@touch $@ $(VENV)/.server

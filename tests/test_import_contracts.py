@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-ROOMS = ("sdk", "collector", "dashboard", "migrations")
+ROOMS = ("sdk", "collector", "dashboard", "migrations", "demo")
 
 
 def lint_imports(root: Path) -> subprocess.CompletedProcess[str]:
@@ -31,7 +31,7 @@ def lint_imports(root: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def copied(tmp_path: Path) -> Path:
-    """A copy of the four rooms and their contracts, to break."""
+    """A copy of the rooms and their contracts, to break."""
     for room in ROOMS:
         shutil.copytree(
             ROOT / room, tmp_path / room, ignore=shutil.ignore_patterns("__pycache__", "static")
@@ -48,7 +48,13 @@ PLANTED = (
     ("sdk/toolfault/errors", "import toolfault.telemetry"),
     ("collector/toolfault_collector", "import toolfault"),
     ("dashboard/toolfault_dashboard", "import toolfault"),
-    ("dashboard/toolfault_dashboard/demo", "import toolfault.telemetry"),
+    ("collector/toolfault_collector", "import toolfault_demo"),
+    ("dashboard/toolfault_dashboard", "import toolfault_demo.history"),
+    ("sdk/toolfault", "import toolfault_demo"),
+    ("demo/toolfault_demo", "import toolfault.telemetry"),
+    ("demo/toolfault_demo", "import toolfault_collector.clock"),
+    ("demo/toolfault_demo", "import toolfault_dashboard"),
+    ("demo/toolfault_demo", "import toolfault_migrations"),
     ("collector/toolfault_collector", "import pandas"),
     ("collector/toolfault_collector", "import jinja2"),
     ("collector/toolfault_collector/pipeline", "import toolfault_collector.http.problems"),

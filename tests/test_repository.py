@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import os
 import pkgutil
 import re
 import shutil
@@ -24,7 +25,11 @@ ROOMS = {
     "toolfault_collector": ROOT / "collector" / "toolfault_collector",
     "toolfault_dashboard": ROOT / "dashboard" / "toolfault_dashboard",
     "toolfault_migrations": ROOT / "migrations" / "toolfault_migrations",
+    "toolfault_demo": ROOT / "demo" / "toolfault_demo",
 }
+# What each distribution is built from, and the packages that it contains.
+SOURCES = {"toolfault": "sdk", "toolfault_demo": "demo"}
+SERVER = ("toolfault_collector", "toolfault_dashboard", "toolfault_migrations")
 SERVER_FILES = (
     "pyproject.toml",
     "README.md",
@@ -85,8 +90,7 @@ def test_what_the_server_imports_is_declared():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         for name in _imports(node)
     }
-    own = {"toolfault", "toolfault_collector", "toolfault_dashboard", "toolfault_migrations"}
-    foreign = imported - own - set(sys.stdlib_module_names)
+    foreign = imported - set(SERVER) - set(sys.stdlib_module_names)
     contained = {path.parts[0].removesuffix(".py") for each in names for path in files(each) or ()}
 
     assert foreign - contained == set()
@@ -102,7 +106,7 @@ def test_the_build_requirements_contain_the_build_backends():
     """What pyproject.toml builds with is pinned, so that nothing is downloaded unchecked."""
     names = {pin.split("==")[0] for pin in pins("build")}
 
-    for file in ("pyproject.toml", "sdk/pyproject.toml"):
+    for file in ("pyproject.toml", "sdk/pyproject.toml", "demo/pyproject.toml"):
         declared = tomllib.loads((ROOT / file).read_text(encoding="utf-8"))
         assert set(declared["build-system"]["requires"]) <= names
 
@@ -187,16 +191,15 @@ def defines_public_names(path: str | None) -> bool:
 
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Both distributions, built from copies of this checkout."""
+    """All distributions, built from copies of this checkout."""
     folder = tmp_path_factory.mktemp("wheels")
-    found = {}
-    for name, parts in {"toolfault": ["sdk"], "toolfault_server": SERVER_FILES}.items():
-        source = folder / name
-        source.mkdir()
-        for part in parts:
-            copy(ROOT / part, source if part == "sdk" else source / part)
-        found[name] = build_wheel(source, folder)
-    return found
+    for name, room in SOURCES.items():
+        copy(ROOT / room, folder / name)
+    (folder / "toolfault_server").mkdir()
+    for part in SERVER_FILES:
+        copy(ROOT / part, folder / "toolfault_server" / part)
+    names = (*SOURCES, "toolfault_server")
+    return {name: build_wheel(folder / name, folder) for name in names}
 
 
 def copy(origin: Path, target: Path) -> None:
@@ -210,10 +213,13 @@ def copy(origin: Path, target: Path) -> None:
 
 @pytest.mark.slow
 def test_the_wheels_contain_every_file_of_their_packages(wheels: dict[str, Path]):
-    """Templates, static files and migrations are inside, and nothing else at the top."""
+    """Templates, static files and migrations are inside, and nothing else at the top.
+
+    So the server has no agents: those of the demo come with an extra.
+    """
     for wheel, packages in (
-        ("toolfault", ["toolfault"]),
-        ("toolfault_server", sorted(set(ROOMS) - {"toolfault"})),
+        *((name, (name,)) for name in SOURCES),
+        ("toolfault_server", SERVER),
     ):
         names = set(zipfile.ZipFile(wheels[wheel]).namelist())
         wanted = {
@@ -262,3 +268,45 @@ def test_the_sdk_works_from_its_wheel_alone(wheels: dict[str, Path], tmp_path: P
 
     assert done.stdout.startswith("Error: Invalid parameter value for b: "), done.stderr
     assert done.stdout.rstrip().endswith(" 3")
+
+
+@pytest.mark.slow
+def test_without_its_agents_the_demo_says_what_to_install(wheels: dict[str, Path], tmp_path: Path):
+    """``toolfault demo`` is one sentence and exit code 2; the extra has what the sentence names."""
+    home = install_wheels([wheels["toolfault_server"]], tmp_path / "venv")
+
+    done = subprocess.run(
+        [str(home / "bin" / "toolfault"), "demo", "--port", "0"],
+        cwd=tmp_path,
+        env={"PATH": os.environ["PATH"]},  # whatever else is on the path of this process
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "toolfault: the agents of the demo are not installed:"
+        " pip install 'toolfault-server[demo]' (in a clone: pip install ./sdk ./demo).\n"
+    )
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    agents = tomllib.loads((ROOT / "demo" / "pyproject.toml").read_text(encoding="utf-8"))
+    assert declared["optional-dependencies"]["demo"] == [agents["project"]["name"]]
+
+
+@pytest.mark.slow
+def test_the_agents_of_the_demo_need_the_sdk_and_no_server(wheels: dict[str, Path], tmp_path: Path):
+    """From their own wheel they ask for the address of one."""
+    home = install_wheels([wheels[name] for name in SOURCES], tmp_path / "venv")
+
+    done = subprocess.run(
+        [str(home / "bin" / "python"), "-m", "toolfault_demo"],
+        cwd=tmp_path,
+        env={"PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 2, done.stdout
+    assert "set TOOLFAULT_DSN to where the agents report to" in done.stderr

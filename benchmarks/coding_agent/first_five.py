@@ -48,18 +48,18 @@ def example():
 
 def copied_source(folder: Path) -> Path:
     """Copy the demo's agents as a package ``fleet`` that can be edited."""
-    import toolfault_dashboard.demo
+    import toolfault_demo
 
     folder.mkdir(parents=True, exist_ok=True)
     source = folder / "fleet"
     shutil.copytree(
-        Path(toolfault_dashboard.demo.__file__).parent,
+        Path(toolfault_demo.__file__).parent,
         source,
         ignore=shutil.ignore_patterns("__pycache__"),
     )
     for path in source.glob("*.py"):
         text = path.read_text(encoding="utf-8")
-        path.write_text(text.replace("toolfault_dashboard.demo", "fleet"), encoding="utf-8")
+        path.write_text(text.replace("toolfault_demo", "fleet"), encoding="utf-8")
     return source
 
 

@@ -37,10 +37,28 @@ BREAKS: Final = (
     Break(
         name="demo-live-fleet-hurries",
         promise="The demo's agents work faster than in its history, and bury it.",
-        file="dashboard/toolfault_dashboard/demo/fleet.py",
+        file="demo/toolfault_demo/fleet.py",
         old="after += rng.expovariate(2 * post.per_day / DAY)",
         new="after += rng.expovariate(3 * post.per_day / DAY)",
         found_by=("tests/e2e/test_demo.py::test_the_agents_go_on_at_the_pace_of_the_history",),
+    ),
+    Break(
+        name="demo-agents-go-on-for-nobody",
+        promise="The agents of a demo that was killed go on until the machine is turned off.",
+        file="demo/toolfault_demo/__main__.py",
+        old="    os.kill(os.getpid(), signal.SIGTERM)",
+        new="    return",
+        found_by=("tests/e2e/test_demo.py::test_agents_end_with_what_started_them[demo]",),
+    ),
+    Break(
+        name="demo-without-its-agents-starts-a-server",
+        promise="Who has not installed the demo's agents gets a server and a traceback.",
+        file="dashboard/toolfault_dashboard/cli/demo.py",
+        old='if find_spec("toolfault_demo") is None:',
+        new='if find_spec("toolfault_dashboard") is None:',
+        found_by=(
+            "tests/test_repository.py::test_without_its_agents_the_demo_says_what_to_install",
+        ),
     ),
     Break(
         name="search-code-hides-issues",

@@ -31,12 +31,13 @@ if TYPE_CHECKING:
     from tests.breaks.breaks import Break
 
 REPOSITORY: Final = Path(__file__).resolve().parents[2]
-ROOMS: Final = ("sdk", "collector", "dashboard", "migrations")
+ROOMS: Final = ("sdk", "collector", "dashboard", "migrations", "demo")
 PACKAGES: Final = {
     "toolfault": "sdk",
     "toolfault_collector": "collector",
     "toolfault_dashboard": "dashboard",
     "toolfault_migrations": "migrations",
+    "toolfault_demo": "demo",
 }
 # What pytest says with one test that failed or could not be set up; a module that cannot even be
 # imported is named without a test, and is none: the break would be found by anything.

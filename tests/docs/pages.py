@@ -30,6 +30,7 @@ def pages() -> list[str]:
     return [
         "README.md",
         "sdk/README.md",
+        "demo/README.md",
         *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")),
     ]
 

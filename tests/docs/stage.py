@@ -109,7 +109,7 @@ def stage(folder: Path) -> Iterator[Stage]:
 def clone(folder: Path) -> None:
     """Make *folder* look like a clone of this repository, as far as a reader needs it."""
     folder.mkdir()
-    for name in ("pyproject.toml", "sdk", "Makefile", "requirements"):
+    for name in ("pyproject.toml", "sdk", "demo", "Makefile", "requirements"):
         (folder / name).symlink_to(ROOT / name)
 
 

@@ -202,6 +202,7 @@ DIALECTS = "tests/integrations/exporters/arrived.py"  # writes the page from pro
 BLOCKS: dict[str, Sequence[Run | str]] = {
     "README.md": [_commands, *3 * [FRAMEWORKS], EXAMPLES, EXAMPLES, _server, _commands],
     "sdk/README.md": [_commands, EXAMPLES, EXAMPLES],
+    "demo/README.md": ["goes on until Ctrl-C; tests/e2e/test_demo.py runs the same program"],
     "docs/alerts.md": [_commands, "a drawing", _webhook],
     "docs/clickhouse.md": [
         "a drawing",

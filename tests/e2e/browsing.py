@@ -90,7 +90,7 @@ def cookies_of(address: str, token: str) -> list[dict[str, Any]]:
 
 def lived_through(dsn: str, *, days: int, seed: int = 7, until: float | None = None) -> None:
     """Send the last *days* of the demo's agents; they run in a thread, beside playwright's loop."""
-    from toolfault_dashboard.demo.history import live_through
+    from toolfault_demo.history import live_through
 
     end = time.time() if until is None else until
     history = live_through(dsn=dsn, seed=seed, until=end, days=days)

@@ -31,12 +31,12 @@ from tests.live_server import served
 from tests.starting import completed
 
 from toolfault_dashboard.cli.app import run
-from toolfault_dashboard.demo.chance import DAY, SimulatedPace, StoppedError
-from toolfault_dashboard.demo.fleet import FLEET, Assignment, Deployment, assignments
-from toolfault_dashboard.demo.history import converse, live_through
-from toolfault_dashboard.demo.ledger import Ledger
-from toolfault_dashboard.demo.live import go_on
-from toolfault_dashboard.demo.problems import (
+from toolfault_demo.chance import DAY, SimulatedPace, StoppedError
+from toolfault_demo.fleet import FLEET, Assignment, Deployment, assignments
+from toolfault_demo.history import converse, live_through
+from toolfault_demo.ledger import Ledger
+from toolfault_demo.live import go_on
+from toolfault_demo.problems import (
     ARMS,
     CHANGES,
     EXPERIMENT,
@@ -44,8 +44,8 @@ from toolfault_dashboard.demo.problems import (
     PLANTED_OTHERWISE,
     RecordedChange,
 )
-from toolfault_dashboard.demo.toolkit import Toolkit
-from toolfault_dashboard.demo.world import World
+from toolfault_demo.toolkit import Toolkit
+from toolfault_demo.world import World
 
 pytestmark = pytest.mark.slow
 
@@ -374,12 +374,12 @@ def test_a_second_ctrl_c_ends_the_demo_at_once(demo: Demo, tmp_path: Path):
     """While its server finishes a request: no traceback, no process, no folder left."""
     port = int(demo.wait_for(r"http://127.0.0.1:(\d+)/sign-in").group(1))
     demo.wait_for("[0-9,]+ calls, [0-9,]+ of them failed")
-    started = _children(demo.process.pid)
+    started = _descendants(demo.process.pid)
     half = b"POST /sign-in HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nt"
     with socket.create_connection(("127.0.0.1", port), timeout=30) as sock:
         sock.sendall(half)
         demo.process.send_signal(signal.SIGINT)
-        while any(b"spawn_main" in _command(pid) for pid in _children(demo.process.pid)):
+        while any(b"toolfault_demo" in _command(pid) for pid in started):
             assert demo.process.poll() is None  # the agents end first
         assert demo.stop() == 0
         assert not any(_command(pid) for pid in started)
@@ -387,30 +387,38 @@ def test_a_second_ctrl_c_ends_the_demo_at_once(demo: Demo, tmp_path: Path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_agents_end_with_a_demo_that_is_killed(tmp_path: Path):
-    """Nobody is there to stop them, and they go on for nobody."""
-    source = (
-        "from threading import Event\n"
-        "from toolfault_dashboard.demo.live import agents_at_work\n"
-        "if __name__ == '__main__':\n"
-        "    with agents_at_work(dsn='http://key@127.0.0.1:1', seed=7, hurry=Event()):\n"
-        "        Event().wait()\n"
-    )
-    with subprocess.Popen([sys.executable, "-c", source], cwd=tmp_path) as demo:
-        started: list[int] = []
-        while len(started) < len(FLEET):
-            assert demo.poll() is None
-            started = [pid for pid in _children(demo.pid) if b"spawn_main" in _command(pid)]
-        ends = [os.pidfd_open(pid) for pid in started]
-        demo.kill()
-    for end in ends:
-        select.select([end], [], [])
-        os.close(end)
+@pytest.mark.parametrize("killed", ["demo", pytest.param("fleet", marks=LONG)])
+def test_agents_end_with_what_started_them(demo: Demo, tmp_path: Path, killed: str):
+    """Whoever is killed can stop nobody, and the agents go on for nobody."""
+    demo.wait_for("[0-9,]+ calls, [0-9,]+ of them failed")
+    (fleet,) = (pid for pid in _descendants(demo.process.pid) if b"toolfault_demo" in _command(pid))
+    while len(agents := [p for p in _descendants(fleet) if b"spawn_main" in _command(p)]) < len(
+        FLEET
+    ):
+        assert demo.process.poll() is None
+    ends = {pid: os.pidfd_open(pid) for pid in (*agents, fleet)}
+    others = [pid for pid in _descendants(demo.process.pid) if pid not in ends]
+    try:
+        os.kill(demo.process.pid if killed == "demo" else fleet, signal.SIGKILL)
+        for end in ends.values():
+            assert select.select([end], [], [], 60)[0], "it goes on"
+        if killed == "fleet":
+            assert demo.process.wait(30) == 1
+            assert "The agents have ended unasked" in "".join(demo.rest())
+            assert list(tmp_path.iterdir()) == []
+    finally:
+        for pid in (*others, *ends):  # its server goes on, too, where the demo was killed
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        for end in ends.values():
+            os.close(end)
 
 
-def _children(pid: int) -> list[int]:
+def _descendants(pid: int) -> list[int]:
+    """Return the processes that a process started, those of these, and so on."""
     path = Path(f"/proc/{pid}/task/{pid}/children")
-    return [int(each) for each in path.read_text().split()] if path.exists() else []
+    children = [int(each) for each in path.read_text().split()] if path.exists() else []
+    return [one for child in children for one in (child, *_descendants(child))]
 
 
 def _command(pid: int) -> bytes:

@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from toolfault_dashboard.demo.history import live_through
+from toolfault_demo.history import live_through
 
 __all__ = ["COMPARED", "DEMO", "NOW", "REAL", "files_of"]
 

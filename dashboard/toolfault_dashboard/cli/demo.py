@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Annotated
 
 import typer
 
-from toolfault_dashboard.cli.options import DatabaseOption, Settings
+from toolfault_dashboard.cli.options import DatabaseOption, Settings, WronglyUsed
 
 __all__ = ["register"]
 
@@ -30,12 +31,17 @@ def demo(
     database_url: DatabaseOption = None,
 ) -> None:
     """Serve a fleet of simulated agents whose tools fail; everything else is real."""
-    from toolfault_dashboard.demo import run_demo
+    if find_spec("toolfault_demo") is None:
+        raise WronglyUsed(
+            "the agents of the demo are not installed:"
+            " pip install 'toolfault-server[demo]' (in a clone: pip install ./sdk ./demo)."
+        )
+    from toolfault_dashboard.cli.demo_server import serve_demo
 
     # TOOLFAULT_DATABASE_URL is for real data: only a URL on this command line is meant for a demo.
     common = context.find_object(Settings)
     explicit = common.database_url if common and common.explicit else None
-    code = run_demo(
+    code = serve_demo(
         host=host,
         port=port,
         seed=seed,

@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from toolfault import Audience, ToolError, ToolErrorCode, tool
-from toolfault_dashboard.demo import parameters
-from toolfault_dashboard.demo.world import World
+from toolfault_demo import parameters
+from toolfault_demo.world import World
 
 __all__ = ["office_tools"]
 

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from toolfault_dashboard.demo.models import Model
-from toolfault_dashboard.demo.plans import Step
-from toolfault_dashboard.demo.problems import SLIPS
-from toolfault_dashboard.demo.reading import Complaint
-from toolfault_dashboard.demo.slips import BREAKS, Slip, as_sent
+from toolfault_demo.models import Model
+from toolfault_demo.plans import Step
+from toolfault_demo.problems import SLIPS
+from toolfault_demo.reading import Complaint
+from toolfault_demo.slips import BREAKS, Slip, as_sent
 
 __all__ = ["Attempt", "blamed", "first_attempt", "next_attempt"]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from toolfault import ToolManager, ToolRegistry, tool
-from toolfault_dashboard.demo.agent import CallTool
-from toolfault_dashboard.demo.code_tools import code_tools
-from toolfault_dashboard.demo.office_tools import office_tools
-from toolfault_dashboard.demo.problems import Phase
-from toolfault_dashboard.demo.travel_tools import travel_tools
-from toolfault_dashboard.demo.world import World
+from toolfault_demo.agent import CallTool
+from toolfault_demo.code_tools import code_tools
+from toolfault_demo.office_tools import office_tools
+from toolfault_demo.problems import Phase
+from toolfault_demo.travel_tools import travel_tools
+from toolfault_demo.world import World
 
 __all__ = ["Toolkit"]
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from toolfault_dashboard.demo.chance import DAY, HOUR, chances
-from toolfault_dashboard.demo.problems import HISTORY_DAYS
+from toolfault_demo.chance import DAY, HOUR, chances
+from toolfault_demo.problems import HISTORY_DAYS
 
 __all__ = ["FLEET", "Assignment", "Deployment", "Post", "assignments", "pick_model", "starts"]
 

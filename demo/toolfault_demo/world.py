@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from toolfault_dashboard.demo.chance import DAY, HOUR, Pace, chances
+from toolfault_demo.chance import DAY, HOUR, Pace, chances
 
 __all__ = ["FILES", "OUTAGE", "TABLES", "Outage", "RateLimitedError", "UpstreamError", "World"]
 

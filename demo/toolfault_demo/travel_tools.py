@@ -6,8 +6,8 @@ from datetime import date
 from typing import Any, Final
 
 from toolfault import tool
-from toolfault_dashboard.demo import parameters
-from toolfault_dashboard.demo.world import World
+from toolfault_demo import parameters
+from toolfault_demo.world import World
 
 __all__ = ["travel_tools"]
 

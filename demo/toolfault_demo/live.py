@@ -7,7 +7,6 @@ import itertools
 import logging
 import multiprocessing
 import signal
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -15,13 +14,13 @@ from multiprocessing.connection import Connection
 from typing import Final
 
 import toolfault
-from toolfault_dashboard.demo.chance import Pace, StoppedError, WallPace, chances
-from toolfault_dashboard.demo.fleet import FLEET, Assignment, Deployment, Post, pick_model, starts
-from toolfault_dashboard.demo.history import converse
-from toolfault_dashboard.demo.ledger import Ledger
-from toolfault_dashboard.demo.problems import HISTORY_DAYS
-from toolfault_dashboard.demo.toolkit import Toolkit
-from toolfault_dashboard.demo.world import World
+from toolfault_demo.chance import Pace, StoppedError, WallPace, chances
+from toolfault_demo.fleet import FLEET, Assignment, Deployment, Post, pick_model, starts
+from toolfault_demo.history import converse
+from toolfault_demo.ledger import Ledger
+from toolfault_demo.problems import HISTORY_DAYS
+from toolfault_demo.toolkit import Toolkit
+from toolfault_demo.world import World
 
 __all__ = ["agents_at_work", "go_on", "quiet_tools"]
 
@@ -38,13 +37,14 @@ def quiet_tools() -> None:
 
 
 @contextmanager
-def agents_at_work(*, dsn: str, seed: int, hurry: threading.Event) -> Iterator[None]:
+def agents_at_work(*, dsn: str, seed: int) -> Iterator[None]:
     """Run every agent of the fleet in a process of its own while the block lasts.
+
+    They are given a moment to finish; when that is interrupted they are ended at once.
 
     Args:
         dsn: Where they report to.
         seed: Seed of the demo.
-        hurry: Set when Ctrl-C is pressed again while they finish: then they are ended at once.
     """
     spawning = multiprocessing.get_context("spawn")
     # Its end says stop, also when this process is killed. An event would wait here for agents that
@@ -61,18 +61,16 @@ def agents_at_work(*, dsn: str, seed: int, hurry: threading.Event) -> Iterator[N
     finally:
         going_on.close()
         until = time.monotonic() + _STOP_SECONDS
-        try:
+        with suppress(KeyboardInterrupt):
             for worker in workers:
                 worker.join(max(0.0, until - time.monotonic()))
-        except KeyboardInterrupt:
-            hurry.set()
         for worker in workers:
             worker.terminate()
 
 
 def _work(dsn: str, post: Post, seed: int, stopped: Connection) -> None:
     """Have one conversation after another; the body of one agent's process."""
-    # Ctrl-C reaches every process of the terminal; the demo decides when its agents stop.
+    # Ctrl-C reaches every process of the terminal; the fleet decides when its agents stop.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     quiet_tools()
     deployment = Deployment(post.agent, "prod", post.releases[-1][1])

@@ -8,12 +8,12 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
 from typing import Any, Final
 
-from toolfault_dashboard.demo.attempts import Attempt, blamed, first_attempt, next_attempt
-from toolfault_dashboard.demo.chance import Pace
-from toolfault_dashboard.demo.ledger import Ledger
-from toolfault_dashboard.demo.models import Model
-from toolfault_dashboard.demo.plans import Plan, Step, fallback_for
-from toolfault_dashboard.demo.reading import Complaint, read_complaint
+from toolfault_demo.attempts import Attempt, blamed, first_attempt, next_attempt
+from toolfault_demo.chance import Pace
+from toolfault_demo.ledger import Ledger
+from toolfault_demo.models import Model
+from toolfault_demo.plans import Plan, Step, fallback_for
+from toolfault_demo.reading import Complaint, read_complaint
 
 __all__ = ["Agent", "CallTool", "EnterTurn"]
 

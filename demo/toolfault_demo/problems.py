@@ -25,7 +25,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from toolfault_dashboard.demo.slips import Slip
+from toolfault_demo.slips import Slip
 
 __all__ = [
     "ARMS",

@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 
 import toolfault
-from toolfault_dashboard.demo.agent import Agent
-from toolfault_dashboard.demo.chance import DAY, SimulatedPace, chances
-from toolfault_dashboard.demo.fleet import Assignment, Deployment, assignments
-from toolfault_dashboard.demo.ledger import Ledger
-from toolfault_dashboard.demo.models import MODELS
-from toolfault_dashboard.demo.plans import PLANS
-from toolfault_dashboard.demo.problems import (
+from toolfault_demo.agent import Agent
+from toolfault_demo.chance import DAY, SimulatedPace, chances
+from toolfault_demo.fleet import Assignment, Deployment, assignments
+from toolfault_demo.ledger import Ledger
+from toolfault_demo.models import MODELS
+from toolfault_demo.plans import PLANS
+from toolfault_demo.problems import (
     ARMS,
     CHANGES,
     EXPERIMENT,
@@ -19,8 +19,8 @@ from toolfault_dashboard.demo.problems import (
     HISTORY_DAYS,
     phase_after,
 )
-from toolfault_dashboard.demo.toolkit import Toolkit
-from toolfault_dashboard.demo.world import World
+from toolfault_demo.toolkit import Toolkit
+from toolfault_demo.world import World
 
 __all__ = ["DeliveryError", "converse", "live_through"]
 

@@ -6,8 +6,8 @@ import re
 from typing import Any
 
 from toolfault import ToolError, ToolErrorCode, tool
-from toolfault_dashboard.demo import parameters
-from toolfault_dashboard.demo.world import FILES, TABLES, World
+from toolfault_demo import parameters
+from toolfault_demo.world import FILES, TABLES, World
 
 __all__ = ["code_tools"]
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from toolfault_dashboard.demo.chance import DAY
-from toolfault_dashboard.demo.problems import Phase
+from toolfault_demo.chance import DAY
+from toolfault_demo.problems import Phase
 
 __all__ = ["FALLBACKS", "PLANS", "Plan", "Step", "fallback_for"]
 

@@ -1,8 +1,13 @@
-"""The demo as a person starts it: a server of its own, a history, and agents at work."""
+"""The demo as a person starts it: a server of its own, and a fleet of agents that report to it.
+
+The agents are a package of their own (``toolfault_demo``), of which the server knows how to start
+it and nothing else: they are told an address and a key, as any agent is.
+"""
 
 from __future__ import annotations
 
-import asyncio
+import json
+import os
 import signal
 import socket
 import subprocess
@@ -16,7 +21,7 @@ import webbrowser
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, NoReturn
 
 from rich.console import Console
 from sqlalchemy import Engine, make_url
@@ -27,19 +32,23 @@ from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.storage.database.engine import open_engine, write_transaction
 from toolfault_collector.storage.database.schema import prepare
 from toolfault_dashboard.access.signin import create_link, link_command, own_name
-from toolfault_dashboard.demo.history import DeliveryError, live_through
-from toolfault_dashboard.demo.live import agents_at_work, quiet_tools
 
-__all__ = ["PROJECT", "ServerError", "serve_demo"]
+__all__ = ["PROJECT", "FleetError", "ServerError", "serve_demo"]
 
 PROJECT: Final = "demo"
 _READY_SECONDS: Final = 30.0
 _STOP_SECONDS: Final = 10.0
 _SERVE: Final = "from toolfault_dashboard.cli import main; main()"
+# -P: no module of the folder that the demo is started in, whatever its name, is taken for another.
+_FLEET: Final = (sys.executable, "-P", "-m", "toolfault_demo")
 
 
 class ServerError(RuntimeError):
     """The demo's server did not come up."""
+
+
+class FleetError(RuntimeError):
+    """The demo's agents could not tell their history, or ended unasked."""
 
 
 def serve_demo(
@@ -51,9 +60,21 @@ def serve_demo(
     days: int,
     open_browser: bool,
 ) -> int:
-    """Run the demo until Ctrl-C; see ``run_demo``."""
+    """Serve a demo until Ctrl-C and say with an exit status how it went.
+
+    Args:
+        host: Address to listen on.
+        port: Port to listen on; 0 takes a free one.
+        database_url: Where to keep the data; a fresh SQLite file, removed at the end, if None.
+        seed: Same seed and same moment of start, same agents and same calls.
+        days: Days of history to send before the live part, 1 to 28 (the collector takes client
+            times from 30 days back).
+        open_browser: Open the sign-in link in the default browser.
+
+    Returns:
+        0 after Ctrl-C, 1 when the server or the agents could not go on.
+    """
     console = Console(stderr=False, highlight=False, soft_wrap=True)
-    quiet_tools()
     log.configure("warning")
     for ending in (signal.SIGINT, signal.SIGTERM):
         # Also where the caller ignores SIGINT, as shells do for what they start in the background.
@@ -72,20 +93,19 @@ def serve_demo(
                 if open_browser:
                     webbrowser.open(link)
                 dsn = address.replace("http://", f"http://{key}@")
-                _tell_history(console, dsn, seed=seed, days=days)
-                with agents_at_work(dsn=dsn, seed=seed, hurry=hurry):
-                    threading.Event().wait()
+                with _fleet(dsn, seed=seed, days=days, hurry=hurry) as fleet:
+                    _wait_for_history(console, fleet, days=days)
+                    _wait_until_it_ends(fleet)
         except KeyboardInterrupt:
             # What is left takes no time, and leaves a folder behind if it is cut short.
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             console.print("\nThe demo is over.")
             return 0
-        except (ServerError, DeliveryError) as error:
+        except (ServerError, FleetError) as error:
             console.print(f"{error}", style="red", markup=False)
             return 1
         finally:
             engine.dispose()
-    return 0
 
 
 def _free_port(host: str) -> int:
@@ -110,16 +130,56 @@ def _welcome(console: Console, link: str, *, address: str, database_url: str) ->
     console.print(f"  Another link:  {again}\n", markup=False, soft_wrap=True)
 
 
-def _tell_history(console: Console, dsn: str, *, seed: int, days: int) -> None:
-    started = time.monotonic()
+@contextmanager
+def _fleet(
+    dsn: str, *, seed: int, days: int, hurry: threading.Event
+) -> Iterator[subprocess.Popen[str]]:
+    """Run the agents as a process of their own while the block lasts."""
+    with subprocess.Popen(  # noqa: S603 - our own agents
+        [*_FLEET, "--seed", str(seed), "--days", str(days)],
+        env={**os.environ, "TOOLFAULT_DSN": dsn},
+        # Its end says stop, also when this process is killed.
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        # Ctrl-C is for the demo, which then stops its agents in order.
+        start_new_session=True,
+    ) as process:
+        try:
+            yield process
+        finally:
+            assert process.stdin is not None
+            process.stdin.close()
+            try:
+                process.wait(_STOP_SECONDS)
+            except KeyboardInterrupt:
+                # Pressed again while they finish: then they are ended at once.
+                hurry.set()
+                process.terminate()
+                process.wait()
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+def _wait_for_history(console: Console, fleet: subprocess.Popen[str], *, days: int) -> None:
     with console.status(f"Sending {days} days of history ..."):
-        ledger = asyncio.run(live_through(dsn=dsn, seed=seed, until=time.time(), days=days))
+        assert fleet.stdout is not None
+        said = fleet.stdout.readline()
+    if not said:
+        _wait_until_it_ends(fleet)
+    told: dict[str, Any] = json.loads(said)
+    if "error" in told:
+        raise FleetError(told["error"])
     console.print(
-        f"  {ledger.calls.total():,} calls, {ledger.failures.total():,} of them failed, in "
-        f"{ledger.conversations:,} conversations of {days} days, sent in "
-        f"{time.monotonic() - started:.0f} seconds.\n"
+        f"  {told['calls']:,} calls, {told['failures']:,} of them failed, in "
+        f"{told['conversations']:,} conversations of {days} days, sent in "
+        f"{told['seconds']:.0f} seconds.\n"
         "  The agents go on as often as in these days: the pages grow until you press Ctrl-C.\n"
     )
+
+
+def _wait_until_it_ends(fleet: subprocess.Popen[str]) -> NoReturn:
+    raise FleetError(f"The agents have ended unasked, with exit status {fleet.wait()}.")
 
 
 @contextmanager

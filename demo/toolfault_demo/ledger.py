@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from toolfault_dashboard.demo.slips import Slip
+from toolfault_demo.slips import Slip
 
 __all__ = ["Ledger"]
 
