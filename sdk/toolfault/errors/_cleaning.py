@@ -1270,7 +1270,8 @@ _MOST_KNOWN = 1_000
 
 def clean_text(value: object, limit: int) -> str:
     """Any text without secrets and control characters, at most *limit* characters."""
-    return plain(redact_text(as_text(value, 4 * limit + 1_000), limit))
+    text = value if type(value) is str else as_text(value, 4 * limit + 1_000)
+    return plain(redact_text(text, limit))
 
 
 def known_text(text: str, limit: int) -> str:

@@ -20,6 +20,7 @@ from toolfault.errors._cleaning import (
     as_text,
     clean_name,
     clean_received,
+    clean_text,
     cut,
     first_line,
     known_text,
@@ -968,10 +969,10 @@ def bare(text: str) -> str:
 def llm_text(error: ToolError) -> str:
     """The text of the tool result: corrective for arguments, a fixed sentence otherwise."""
     if error.told:
-        return _cleaned(error.told, LONGEST_LLM)
+        return clean_text(error.told, LONGEST_LLM)
     if error.category is ErrorCategory.AVAILABILITY:
         return UNAVAILABLE_TEXT
-    authored = _cleaned(error.llm_message, LONGEST_LLM) if error.llm_message else ""
+    authored = clean_text(error.llm_message, LONGEST_LLM) if error.llm_message else ""
     if error.category is ErrorCategory.INTERNAL:
         return authored or INTERNAL_TEXT
     text = authored or f"Error: {_corrective(error)}"
@@ -1006,7 +1007,7 @@ def _authored(error: ToolError, limit: int) -> str:
     if error.received is not None and _received(error) == REDACTED:
         for value in values_in_repr(error.received):
             text = text.replace(value, REDACTED)
-    return _cleaned(text, limit)
+    return clean_text(text, limit)
 
 
 def composed_message(error: ToolError) -> str:
@@ -1029,11 +1030,7 @@ def _composed(error: ToolError, found: tuple[Issue, ...]) -> str:
 def shown_hint(error: ToolError) -> str | None:
     """The authored hint, else the derived one, fit for the model."""
     hint = error.retry_hint or error.derived_hint
-    return _cleaned(hint, LONGEST_HINT) if hint else None
-
-
-def _cleaned(text: str, limit: int) -> str:
-    return plain(redact_text(text, limit))
+    return clean_text(hint, LONGEST_HINT) if hint else None
 
 
 def fit_lines(text: str, limit: int) -> str:
@@ -1080,7 +1077,7 @@ def _for_the_person(error: ToolError) -> str:
     """An internal failure is explained to the person only when its author addressed them."""
     if error.audience is not Audience.USER or not error.is_authored:
         return ""
-    return first_line(bare(_cleaned(error.message, LONGEST_USER_LINE * 2)), LONGEST_USER_LINE)
+    return first_line(bare(clean_text(error.message, LONGEST_USER_LINE * 2)), LONGEST_USER_LINE)
 
 
 def _user_composed(error: ToolError) -> str:
@@ -1150,7 +1147,7 @@ def shown_snippet(error: ToolError) -> str | None:
 
 
 def _line(text: str | None, limit: int) -> str | None:
-    return None if text is None else one_line(_cleaned(text, limit))
+    return None if text is None else one_line(clean_text(text, limit))
 
 
 def _context_line(error: ToolError) -> str | None:
