@@ -8,8 +8,7 @@ call carries the error to its one record.
 
 from __future__ import annotations
 
-import contextlib
-import sys
+import logging
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar, Token
 from time import perf_counter, time
@@ -29,7 +28,9 @@ __all__ = [
     "Repair",
     "RunningCall",
     "finished",
+    "has_handler",
     "leave",
+    "logger",
     "mark_reported",
     "notify",
     "observe",
@@ -37,6 +38,7 @@ __all__ = [
     "replace_observer",
     "report",
     "running_call",
+    "say",
     "time_calls_by",
     "unobserve",
     "was_reported",
@@ -227,15 +229,32 @@ def notify(record: CallRecord) -> None:
         try:
             observer(record)
         except Exception:  # noqa: BLE001, PERF203 - a listener hurts neither host nor others
-            _say_failed()
+            say(logging.DEBUG, "observer failed", exc_info=True)
 
 
-def _say_failed() -> None:
-    logging = sys.modules.get("logging")  # nobody listens where it is not loaded
-    if logging is not None:
-        # Handlers and filters are the host's code as well.
-        with contextlib.suppress(Exception):
-            logging.getLogger("toolfault").debug("observer failed", exc_info=True)
+# The one logger of the SDK. Its handlers and filters are the host's code, and may raise.
+
+logger = logging.getLogger("toolfault")
+logger.addHandler(logging.NullHandler())  # unless the host listens it says nothing, nor on stderr
+
+
+def say(level: int, text: str, *args: object, **details: Any) -> None:
+    """Write one line of the log; what a filter or handler of the host raises ends here."""
+    try:
+        logger.log(level, text, *args, **details)
+    except Exception:  # noqa: BLE001 - the promise to the host
+        return
+
+
+def has_handler() -> bool:
+    """Say whether any handler but a null one would get a record."""
+    place: logging.Logger | None = logger
+    while place is not None:
+        for handler in place.handlers:
+            if not isinstance(handler, logging.NullHandler):
+                return True
+        place = place.parent if place.propagate else None
+    return False
 
 
 # The call that runs right now in this context, for logs and for errors a tool reports itself.

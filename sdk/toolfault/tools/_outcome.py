@@ -39,7 +39,7 @@ from toolfault.errors import (
     type_name,
     with_tools,
 )
-from toolfault.tools._call import Call, Repair, finished
+from toolfault.tools._call import Call, Repair, finished, has_handler, logger, say
 from toolfault.tools._checks import ABSENT, Finding, Findings, Loc
 from toolfault.tools._models import is_validation_error
 from toolfault.tools._phantoms import pattern
@@ -70,22 +70,14 @@ __all__ = [
 ]
 
 
-# The logger.
-
-logger = logging.getLogger("toolfault")
-logger.addHandler(logging.NullHandler())  # unless the host listens it says nothing, nor on stderr
+# The local log.
 
 
-def flow(text: str, *args: Any) -> None:
+def flow(text: str, *args: object) -> None:
     """Log a step of the execution at debug level."""
     if logger.isEnabledFor(logging.DEBUG):
-        try:
-            logger.debug(text, *args)
-        except Exception:  # noqa: BLE001 - a filter of the host that raises
-            return
+        say(logging.DEBUG, text, *args)
 
-
-# The lines of failures.
 
 _MAX_LINE = 2_000
 
@@ -100,15 +92,18 @@ def log_unchecked(tool: str, annotations: list[str], parameters: list[str]) -> N
     """
     why = [f"nothing is known of {', '.join(dict.fromkeys(annotations))}"] if annotations else []
     why += [f"the annotation of '{name}' cannot be resolved" for name in parameters]
-    _say("warning", "Tool '%s' checks only some of its arguments: %s", (tool, "; ".join(why)))
+    text = "Tool '%s' checks only some of its arguments: %s"
+    say(logging.WARNING, text, tool, "; ".join(why))
 
 
 def log_unavailable(call: Call, reason: AvailabilityReason) -> None:
     """Log a call to a tool that is not available, with both of its names."""
-    _say(
-        "warning",
+    say(
+        logging.WARNING,
         "Tool '%s' (resolved to '%s') %s",
-        (call.tool_requested, call.tool, reason.phrase),
+        call.tool_requested,
+        call.tool,
+        reason.phrase,
         extra={"tool": call.tool, "tool_requested": call.tool_requested, "state": reason.value},
     )
 
@@ -120,10 +115,11 @@ def log_failure(call: Call, exc: BaseException, error: ToolError) -> None:
     raised_by_handler = call.phase == "handler" and not isinstance(exc, ToolError)
     text = _text(exc) if raised_by_handler else _text(error)
     shown = exc if call.phase == "handler" else _without_cause(error)
-    _say(
-        "error",
+    say(
+        logging.ERROR,
         "Exception in tool '%s': %s",
-        (call.tool, text),
+        call.tool,
+        text,
         exc_info=(type(shown), shown, exc.__traceback__),
         extra=_fields(call, error),
     )
@@ -132,42 +128,26 @@ def log_failure(call: Call, exc: BaseException, error: ToolError) -> None:
 def log_returned_failure(call: Call, error: ToolError) -> None:
     """Log a failure that the tool returned instead of raising."""
     if _is_heard():
-        text = _first_line(error.message)
-        args = (call.tool, text)
-        _say("error", "Tool '%s' returned error: %s", args, extra=_fields(call, error))
+        line = _first_line(error.message)
+        text = "Tool '%s' returned error: %s"
+        say(logging.ERROR, text, call.tool, line, extra=_fields(call, error))
 
 
 def log_broken_adapter(call: Call, broken: BaseException) -> None:
     """Log that a tool's ``adapt_error`` raised; the default one stood in."""
     text = "adapt_error of tool '%s' raised %s"
-    _say("warning", text, (call.tool, type(broken).__name__), exc_info=broken)
+    say(logging.WARNING, text, call.tool, type(broken).__name__, exc_info=broken)
 
 
 def log_undecided(call: Call, broken: BaseException) -> None:
     """Log that a policy or hook raised, which denies the call."""
     text = "The policy or hook of tool '%s' raised %s"
-    _say("error", text, (call.tool, type(broken).__name__), exc_info=broken)
-
-
-def _say(level: str, text: str, args: tuple[Any, ...], **details: Any) -> None:
-    """Write one line; a filter or handler of the host that raises is not the caller's problem."""
-    try:
-        getattr(logger, level)(text, *args, **details)
-    except Exception:  # noqa: BLE001 - the promise to the host
-        return
+    say(logging.ERROR, text, call.tool, type(broken).__name__, exc_info=broken)
 
 
 def _is_heard() -> bool:
     """Say whether a handler would get an error: composing the record costs more than asking."""
-    if not logger.isEnabledFor(logging.ERROR):
-        return False
-    place: logging.Logger | None = logger
-    while place is not None:
-        for handler in place.handlers:
-            if not isinstance(handler, logging.NullHandler):
-                return True
-        place = place.parent if place.propagate else None
-    return False
+    return logger.isEnabledFor(logging.ERROR) and has_handler()
 
 
 def _text(exc: BaseException) -> str:
@@ -498,7 +478,7 @@ def fallback_aborted(call: Call, broken: Exception) -> None:
 
 
 def _note(call: Call, broken: Exception) -> None:
-    _say("debug", "the SDK failed around tool '%s'", (call.tool,), exc_info=broken)
+    say(logging.DEBUG, "the SDK failed around tool '%s'", call.tool, exc_info=broken)
 
 
 # The ends.
