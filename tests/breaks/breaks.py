@@ -1173,8 +1173,8 @@ BREAKS: Final = (
         name="sdk-audience-swapped",
         promise="The user reads what was meant for the developer.",
         file="sdk/toolfault/errors/_error.py",
-        old="return _user_text(error) if audience is Audience.USER else _system_text(error)",
-        new="return _system_text(error) if audience is Audience.USER else _user_text(error)",
+        old="return _user_text(self) if audience is Audience.USER else _system_text(self)",
+        new="return _system_text(self) if audience is Audience.USER else _user_text(self)",
         found_by=(
             "tests/sdk/errors/test_render.py::test_user_and_model_read_the_same_whatever_the_reason",
         ),

@@ -590,12 +590,12 @@ def redact_text(text: str, limit: int | None = None) -> str:
     try:
         text = str.__str__(text)
         if limit is not None and len(text) > limit:
-            return _shortened(_clean(_whole_words(text[: limit + _MARGIN])), limit)
+            return cut(_clean(_whole_words(text[: limit + _MARGIN])), limit)
         if len(text) > WINDOW_HEAD + WINDOW_TAIL:
             head = _clean(_whole_words(text[:WINDOW_HEAD]))
             return f"{head}…<snip>…{_clean(_tail(text))}"
         cleaned = _clean(text)
-        return cleaned if limit is None else _shortened(cleaned, limit)
+        return cleaned if limit is None else cut(cleaned, limit)
     except Exception:  # noqa: BLE001 - fail closed whatever went wrong
         return REDACTED
 
@@ -607,10 +607,6 @@ def redact_name(name: str) -> str:
     credential where a name belongs. No recognisable one is shorter than eight characters.
     """
     return name if len(name) < 8 else redact_text(name)
-
-
-def _shortened(text: str, limit: int) -> str:
-    return text if len(text) <= limit else text[: max(limit - 1, 0)] + "…"
 
 
 def _whole_words(head: str) -> str:

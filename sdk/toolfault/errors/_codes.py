@@ -19,9 +19,11 @@ from toolfault.errors._types import is_a
 __all__ = [
     "CATALOGUE_HINTS",
     "FOOTER",
+    "HIDDEN_INTERNAL",
     "INTERNAL_TEXT",
     "MISSING_TEXT",
     "REDACTED",
+    "RETRYABLE_INTERNAL",
     "ROOT",
     "UNAVAILABLE_TEXT",
     "UNEXPECTED_TEXT",
@@ -32,9 +34,7 @@ __all__ = [
     "InvocationKind",
     "ToolErrorCode",
     "ToolfaultError",
-    "is_retryable",
     "new_event_id",
-    "visible_code",
 ]
 
 # The fixed words of the contract, in one place.
@@ -228,8 +228,8 @@ _INTERNAL = frozenset(
     }
 )
 # Internal codes that would tell the model about the tool's inside are shown as `internal_error`.
-_HIDDEN = frozenset({"io", "configuration_error", "cancelled"})
-_RETRYABLE_INTERNAL = frozenset({"timeout", "rate_limited", "external_service_error"})
+HIDDEN_INTERNAL = frozenset({"io", "configuration_error", "cancelled"})
+RETRYABLE_INTERNAL = frozenset({"timeout", "rate_limited", "external_service_error"})
 
 _ALIASES = {
     "internal": "internal_error",
@@ -267,31 +267,6 @@ def _snake(text: str) -> str:
         parts.append(letter.lower())
         before = letter
     return "".join(parts)
-
-
-def visible_code(code: ToolErrorCode, category: ErrorCategory, *, authored: bool) -> str:
-    """The code as the model sees it.
-
-    Args:
-        code: The real code.
-        category: The category of this failure; a fixable `io` error keeps its code.
-        authored: Whether the author of the tool wrote text for the model: then a custom
-            internal code, which the same author chose, is shown too.
-    """
-    if category is ErrorCategory.AVAILABILITY:
-        return "not_available"
-    if category is ErrorCategory.INTERNAL and (
-        code.value in _HIDDEN or (code.is_custom and not authored)
-    ):
-        return "internal_error"
-    return str(code.value)
-
-
-def is_retryable(code: ToolErrorCode, category: ErrorCategory) -> bool:
-    """Whether the model may call again, with other input or later; advice, never an action."""
-    if category is ErrorCategory.PARAMETER:
-        return True
-    return category is ErrorCategory.INTERNAL and code.value in _RETRYABLE_INTERNAL
 
 
 # Ids of failures that are not reported, or not yet.

@@ -36,9 +36,11 @@ from toolfault.errors._cleaning import (
 from toolfault.errors._codes import (
     CATALOGUE_HINTS,
     FOOTER,
+    HIDDEN_INTERNAL,
     INTERNAL_TEXT,
     MISSING_TEXT,
     REDACTED,
+    RETRYABLE_INTERNAL,
     ROOT,
     UNAVAILABLE_TEXT,
     UNEXPECTED_TEXT,
@@ -49,9 +51,7 @@ from toolfault.errors._codes import (
     InvocationKind,
     ToolErrorCode,
     ToolfaultError,
-    is_retryable,
     new_event_id,
-    visible_code,
 )
 from toolfault.errors._foreign import read_issues
 from toolfault.errors._issue import Issue
@@ -468,12 +468,24 @@ class ToolError(ToolfaultError):
     @property
     def retryable(self) -> bool:
         """Whether calling again, with other input or later, can help. The SDK never retries."""
-        return is_retryable(self.code, self.category)
+        if self.category is ErrorCategory.INTERNAL:
+            return self.code.value in RETRYABLE_INTERNAL
+        return self.category is ErrorCategory.PARAMETER
 
     @property
     def llm_code(self) -> str:
-        """The code as the model sees it."""
-        return visible_code(self.code, self.category, authored=bool(self.llm_message))
+        """The code as the model sees it; a fixable `io` error keeps its own.
+
+        Who wrote text for the model chose a custom internal code, too, and it is shown.
+        """
+        if self.category is ErrorCategory.AVAILABILITY:
+            return "not_available"
+        code = self.code
+        if self.category is ErrorCategory.INTERNAL and (
+            code.value in HIDDEN_INTERNAL or (code.is_custom and not self.llm_message)
+        ):
+            return "internal_error"
+        return str(code.value)
 
     @property
     def fingerprint(self) -> str:
@@ -491,7 +503,10 @@ class ToolError(ToolfaultError):
         Raises:
             ValueError: *audience* is not an audience.
         """
-        return rendered(self, self.audience if audience is None else Audience(audience))
+        audience = self.audience if audience is None else Audience(audience)
+        if audience is Audience.LLM:
+            return _llm_text(self)
+        return _user_text(self) if audience is Audience.USER else _system_text(self)
 
     format_for_audience = render
 
@@ -501,7 +516,25 @@ class ToolError(ToolfaultError):
 
     def to_llm_payload(self) -> dict[str, object]:
         """The failure for the model as JSON: always the same 14 keys, at most 8 KiB."""
-        return llm_payload(self)
+        payload: dict[str, object] = {
+            "ok": False,
+            "success": False,
+            "tool": called(self),
+            "code": self.llm_code,
+            "category": self.category.value,
+            "message": _llm_text(self),
+            "field": None,
+            "expected": None,
+            "received": None,
+            "snippet": None,
+            "issues": [],
+            "retryable": self.retryable,
+            "retry_hint": _payload_hint(self),
+            "retry_context": None,
+        }
+        if self.category is ErrorCategory.PARAMETER:
+            payload.update(_payload_details(self))
+        return _fitted(payload)
 
     def __str__(self) -> str:
         return f"{self.code.value} error in tool {self.tool}: {self.message}"
@@ -928,24 +961,13 @@ _LONGEST_CONTEXT = 100
 _MOST_FIELDS = 20
 
 
-def rendered(error: ToolError, audience: Audience) -> str:
-    """*error* as *audience* reads it; never empty."""
-    if audience is Audience.LLM:
-        return llm_text(error)
-    return _user_text(error) if audience is Audience.USER else _system_text(error)
-
-
 def called(error: ToolError) -> str:
     """The name the caller used, fit to be shown."""
     return clean_name(error.tool_requested or error.tool, _LONGEST_TOOL) or "unknown"
 
 
-def clean_issues(error: ToolError) -> tuple[Issue, ...]:
-    """The issues of *error* with their values cut to what the model is shown."""
-    return _cut_issues(error.issues)
-
-
 def _cut_issues(issues: tuple[Issue, ...]) -> tuple[Issue, ...]:
+    """*issues* with their values cut to what the model is shown."""
     for issue in issues:
         if issue.received is not None and len(issue.received) > LONGEST_RECEIVED:
             return tuple(issue.cut(LONGEST_RECEIVED) for issue in issues)
@@ -966,7 +988,7 @@ def bare(text: str) -> str:
 # The model
 
 
-def llm_text(error: ToolError) -> str:
+def _llm_text(error: ToolError) -> str:
     """The text of the tool result: corrective for arguments, a fixed sentence otherwise."""
     if error.told:
         return clean_text(error.told, LONGEST_LLM)
@@ -1042,7 +1064,7 @@ def fit_lines(text: str, limit: int) -> str:
     if lines[-1].startswith("Hint: ") and len(lines) > 2 and lines[-2] == FOOTER:
         footer = f"{FOOTER}\n{lines[-1]}"
     if len(lines) < 3 or len(lines[0]) + len(footer) + 8 > limit:
-        return _fit_long_line(text, limit)
+        return snippet(text, max(limit - 8, 8))[:limit]
     left = limit - len(footer) - 3
     kept = [lines[0]]
     left -= len(lines[0]) + 1
@@ -1052,10 +1074,6 @@ def fit_lines(text: str, limit: int) -> str:
         kept.append(line)
         left -= len(line) + 1
     return "\n".join([*kept, "…", footer])
-
-
-def _fit_long_line(text: str, limit: int) -> str:
-    return snippet(text, max(limit - 8, 8))[:limit]
 
 
 # The person
@@ -1081,7 +1099,7 @@ def _for_the_person(error: ToolError) -> str:
 
 
 def _user_composed(error: ToolError) -> str:
-    issues = clean_issues(error)
+    issues = _cut_issues(error.issues)
     context = clean_context(error)
     if error.issues_total == 1:
         issue = issues[0]
@@ -1160,32 +1178,9 @@ def _context_line(error: ToolError) -> str | None:
 
 MOST_PAYLOAD_BYTES = 8_192
 MOST_CONTEXT_BYTES = 4_096
-_MOST_PAYLOAD_ISSUES = 20
+_MOST_ISSUES_SHOWN = 20
 _SHORTEST_MESSAGE = 256
 _LONGEST_CONTEXT_TEXT = 520
-
-
-def llm_payload(error: ToolError) -> dict[str, object]:
-    """The payload of *error*."""
-    payload: dict[str, object] = {
-        "ok": False,
-        "success": False,
-        "tool": called(error),
-        "code": error.llm_code,
-        "category": error.category.value,
-        "message": llm_text(error),
-        "field": None,
-        "expected": None,
-        "received": None,
-        "snippet": None,
-        "issues": [],
-        "retryable": error.retryable,
-        "retry_hint": _payload_hint(error),
-        "retry_context": None,
-    }
-    if error.category is ErrorCategory.PARAMETER:
-        payload.update(_payload_details(error))
-    return _fitted(payload)
 
 
 def _payload_hint(error: ToolError) -> str | None:
@@ -1197,19 +1192,14 @@ def _payload_hint(error: ToolError) -> str | None:
 
 
 def _payload_details(error: ToolError) -> dict[str, object]:
-    field = clean_name(error.field) if error.field else None
-    received = clean_received(
-        error.received,
-        field=error.field,
-        received_type=error.received_type,
-        limit=LONGEST_RECEIVED,
-    )
     return {
-        "field": field,
+        "field": clean_name(error.field) if error.field else None,
         "expected": None if error.expected is None else cut(redact_text(error.expected), 500),
-        "received": received,
+        "received": _received(error),
         "snippet": shown_snippet(error),
-        "issues": [_payload_issue(issue) for issue in clean_issues(error)[:_MOST_PAYLOAD_ISSUES]],
+        "issues": [
+            _payload_issue(issue) for issue in _cut_issues(error.issues[:_MOST_ISSUES_SHOWN])
+        ],
         "retry_context": bounded_context(error),
     }
 
