@@ -16,6 +16,7 @@ from datetime import date, datetime
 from typing import Annotated, Any, TypeVar, Union
 
 from toolfault.errors import Issue
+from toolfault.errors._cleaning import strict_json
 from toolfault.errors._hints import closest
 from toolfault.errors._types import is_a, is_any
 
@@ -103,27 +104,19 @@ def coerce_json(value: object) -> object:
     if not is_a(value, str):
         return value
     try:
-        parsed = json.loads(str.__str__(value), parse_constant=_refused)
+        parsed = strict_json(str.__str__(value))
     except json.JSONDecodeError as exc:
         raise _invalid(exc.msg) from None
-    except RecursionError:
-        raise _invalid("nested too deep") from None
-    except ValueError as exc:
-        raise _invalid(str(exc)[:100]) from None
     return parsed if isinstance(parsed, (dict, list)) else value
 
 
 def container_from_json(text: str, kind: type) -> object | None:
     """*text* parsed when it is JSON of *kind* (`dict` or `list`), else None; never raises."""
     try:
-        parsed = json.loads(text, parse_constant=_refused)
-    except (ValueError, RecursionError):
+        parsed = strict_json(text)
+    except json.JSONDecodeError:
         return None
     return parsed if type(parsed) is kind else None
-
-
-def _refused(constant: str) -> object:
-    raise ValueError(f"{constant} is not a JSON number")
 
 
 def _invalid(reason: str) -> ValueError:

@@ -1314,9 +1314,9 @@ BREAKS: Final = (
     Break(
         name="sdk-nan-is-json",
         promise="NaN in the arguments of a model reaches the tool.",
-        file="sdk/toolfault/tools/_arguments.py",
-        old="        return json.loads(trimmed, parse_constant=_refused)\n    except",
-        new="        return json.loads(trimmed)\n    except",
+        file="sdk/toolfault/errors/_cleaning.py",
+        old="        return json.loads(text, parse_constant=_refused)",
+        new="        return json.loads(text)",
         found_by=("tests/sdk/tools/test_decorator.py::test_text_that_is_not_json",),
     ),
     Break(

@@ -1233,6 +1233,26 @@ def _printed(value: object) -> str:
     return str(iso()) if callable(iso) else str(value)
 
 
+def strict_json(text: str) -> object:
+    """The value of *text*, which holds JSON: no NaN and no infinities (RFC 8259).
+
+    Raises:
+        json.JSONDecodeError: It does not, or more than Python reads.
+    """
+    try:
+        return json.loads(text, parse_constant=_refused)
+    except json.JSONDecodeError:
+        raise
+    except RecursionError:
+        raise json.JSONDecodeError("Too deeply nested", text, 0) from None
+    except ValueError:  # a number with thousands of digits
+        raise json.JSONDecodeError("Number too large", text, 0) from None
+
+
+def _refused(constant: str) -> None:
+    raise json.JSONDecodeError(f"{constant} is not a JSON number", constant, 0)
+
+
 # Texts that are fit to be shown: clean of secrets, printable, bounded.
 
 _LONGEST_NAME = 256

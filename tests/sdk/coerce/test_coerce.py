@@ -116,8 +116,8 @@ def test_broken_json_says_what_was_expected() -> None:
         ("[1", "Expecting ',' delimiter"),
         ("{} {}", "Extra data"),
         ("[NaN]", "NaN is not a JSON number"),
-        ("[" * 100_000, "nested too deep"),
-        ("[" + "9" * 5_000 + "]", "Exceeds the limit"),
+        ("[" * 100_000, "Too deeply nested"),
+        ("[" + "9" * 5_000 + "]", "Number too large"),
     ]:
         with pytest.raises(ValueError, match=r"^Invalid JSON: ") as caught:
             coerce_json(text)
