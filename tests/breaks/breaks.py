@@ -2578,8 +2578,8 @@ BREAKS: Final = (
         name="sdk-successes-of-clients-unmarked",
         promise="Counted successes of a server do not say which of them its client counts.",
         file="sdk/toolfault/telemetry/_conversations.py",
-        old="        return counted if counted_by is None else (*counted, counted_by)\n",
-        new="        return counted\n",
+        old="variant, config.environment, config.release, counted_by\n",
+        new="variant, config.environment, config.release, None\n",
         found_by=(
             "tests/sdk/telemetry/test_folding.py::test_what_a_client_counts_is_counted_apart",
         ),

@@ -237,7 +237,7 @@ class Client:
 
     def _describe(self, key: CounterKey) -> dict[str, Any]:
         """Return the common members of a counter's event."""
-        minute, tool, agent, model, variant, environment, release, *counted_by = key
+        minute, tool, agent, model, variant, environment, release, counted_by = key
         starts_at = minute * 60.0
         return {
             "type": "tool_call_counts",
@@ -250,7 +250,7 @@ class Client:
             "variant": variant,
             "environment": environment,
             "release": release,
-            "counted_by": counted_by[0] if counted_by else None,
+            "counted_by": counted_by,
         }
 
     # -- the process ---------------------------------------------------------------------------

@@ -999,8 +999,7 @@ class Tracker:
         tool, agent, model, variant, counted_by = key
         config = self._config
         minute = int(now // 60.0)
-        counted = (minute, tool, agent, model, variant, config.environment, config.release)
-        return counted if counted_by is None else (*counted, counted_by)
+        return minute, tool, agent, model, variant, config.environment, config.release, counted_by
 
     # -- ends ----------------------------------------------------------------------------------
 

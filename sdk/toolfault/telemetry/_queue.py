@@ -178,10 +178,8 @@ class Queue:
             repeated: Whether it is a repeated execution.
         """
         with self.lock:
-            # An SDK of before that reads the file knows no step with a member more.
-            more: list[Any] = [list(phantoms)] if phantoms or repeated else []
-            more += [1] if repeated else []
-            if not self._may_fold(key, [duration_ms, list(repaired), *more]):
+            step = [duration_ms, list(repaired), list(phantoms), int(repeated)]
+            if not self._may_fold(key, step):
                 return None
             counter = self._aggregator.counter(key)
             counter.add_call(duration_ms, repaired, phantoms, repeated)

@@ -42,6 +42,7 @@ _LOCK = ".lock"
 _FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 _AT_ONCE = 16  # dead processes taken over at a time: each costs a descriptor until it is settled
 _TRANSIENT = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+_NAMES_OF_KEY = 7  # in the key of a counter, behind the minute
 _LOOK_AGAIN = 1.0  # seconds until a full directory is looked at again, which takes a while
 
 
@@ -55,9 +56,9 @@ class Line(NamedTuple):
     Attributes:
         weight: Records it stands for.
         event: An event as it goes over the wire; None where the line is a step.
-        step: Key of a counter, then the duration of a call with the fields repaired in it, its
-            phantom arguments and whether it is a repeated execution, if any; or the number of
-            calls of a conversation that ended.
+        step: Key of a counter, then the duration of a call, the fields repaired in it, its phantom
+            arguments and whether it is a repeated execution; or the number of calls of a
+            conversation that ended.
     """
 
     weight: int
@@ -479,23 +480,19 @@ def _line(text: bytes) -> tuple[int, Line] | None:
     return None
 
 
-def _is_step(
-    key: list[Any],
-    counted: float,
-    repaired: object = (),
-    phantoms: object = (),
-    repeated: object = 0,
-) -> bool:
+def _is_step(key: list[Any], counted: float, *of_call: Any) -> bool:
     minute, *names = key
     return (
         type(minute) is int
-        and len(names) in (6, 7)  # with who counts the calls
+        and len(names) == _NAMES_OF_KEY
         and all(name is None or type(name) is str for name in names)
         and type(counted) in (int, float)
-        and _are_names(repaired)
-        and _are_names(phantoms)
-        and type(repeated) is int
+        and (not of_call or _are_of_call(*of_call))
     )
+
+
+def _are_of_call(repaired: object, phantoms: object, repeated: object) -> bool:
+    return _are_names(repaired) and _are_names(phantoms) and type(repeated) is int
 
 
 def _are_names(value: object) -> bool:
