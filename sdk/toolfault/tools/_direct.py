@@ -46,7 +46,7 @@ def wrap_sync(tool: Tool) -> Callable[..., Any]:
         token = RUNNING.set(call)
         try:
             if framed and tool.timeout is not None:
-                value = _within(tool.timeout, fn, args, kwargs)
+                value = call_within(functools.partial(fn, *args, **kwargs), tool.timeout)
             else:
                 value = fn(*args, **kwargs)
         except BaseException as exc:
@@ -81,7 +81,7 @@ def wrap_async(tool: Tool) -> Callable[..., Any]:
         token = RUNNING.set(call)
         try:
             if framed and tool.timeout is not None:
-                value = await _await_within(tool.timeout, fn, args, kwargs)
+                value = await await_within(fn(*args, **kwargs), tool.timeout)
             else:
                 value = await fn(*args, **kwargs)
         except BaseException as exc:
@@ -182,18 +182,6 @@ def _mended(
         return {**kwargs, **{name: sent[name] for name in call.arguments or {} if name in sent}}
     except Exception:  # noqa: BLE001 - what cannot be repaired goes on as it came
         return kwargs
-
-
-def _within(
-    seconds: float, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Any:
-    return call_within(lambda: fn(*args, **kwargs), seconds)
-
-
-async def _await_within(
-    seconds: float, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Any:
-    return await await_within(fn(*args, **kwargs), seconds)
 
 
 def _named(tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:

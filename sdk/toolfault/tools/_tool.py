@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Coroutine, Iterable, Mapping
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from types import FunctionType, ModuleType
 from typing import Any
@@ -490,7 +490,7 @@ class Tool:
                 if self.timeout is None:
                     value = invoke(**kwargs)
                 else:
-                    value = self._run_within(invoke, kwargs, self.timeout)
+                    value = call_within(partial(invoke, **kwargs), self.timeout)
             finally:
                 leave(token)
         except Exception as exc:  # noqa: BLE001 - the boundary: handlers raise, calls do not
@@ -555,16 +555,11 @@ class Tool:
                     "configuration_error",
                 )
 
-    def _run_within(
-        self, invoke: Callable[..., Any], kwargs: dict[str, Any], seconds: float
-    ) -> Any:
-        return call_within(lambda: invoke(**kwargs), seconds)
-
     async def _await_sync(
         self, invoke: Callable[..., Any], kwargs: dict[str, Any], *, threads: bool
     ) -> Any:
         if threads or self.timeout is not None:
-            value = await call_in_thread(lambda: invoke(**kwargs), self.timeout)
+            value = await call_in_thread(partial(invoke, **kwargs), self.timeout)
         else:
             value = invoke(**kwargs)
         # A plain function may still return something to be awaited.
