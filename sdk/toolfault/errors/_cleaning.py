@@ -68,6 +68,7 @@ __all__ = [
     "to_jsonable",
     "type_and_size",
     "type_name",
+    "unchanging",
     "without",
 ]
 
@@ -917,6 +918,20 @@ def shown_value(value: object, *, hidden: bool = False) -> tuple[str, str, str]:
         return REDACTED, name, name
     shown = _integer(value) if kind is int else repr(value)  # type: ignore[arg-type]
     return redact_text(shown) if len(shown) >= _SHORTEST_SECRET else shown, name, name
+
+
+_LONGEST_SENT = 10_000
+_KINDS = frozenset({dict, list, tuple, set, frozenset})
+
+
+def unchanging(value: object) -> object:
+    """*value* as it may be kept: an empty container stands for one; ABSENT for what may change."""
+    kind = type(value)
+    if kind is str and len(value) > _LONGEST_SENT:  # type: ignore[arg-type] # a text by its type
+        return _types.ABSENT
+    if kind in PLAIN_TYPES:
+        return value
+    return kind() if kind in _KINDS else _types.ABSENT
 
 
 def safe_repr(value: object, limit: int = LIMIT) -> str:

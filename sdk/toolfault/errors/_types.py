@@ -16,6 +16,7 @@ from typing import Any, TypeGuard, TypeVar
 T = TypeVar("T")
 
 __all__ = [
+    "ABSENT",
     "class_name",
     "field_values",
     "has",
@@ -29,6 +30,17 @@ __all__ = [
     "shape_of",
     "trusted",
 ]
+
+
+class _Absent:
+    """The type of ABSENT."""
+
+    def __repr__(self) -> str:
+        return "ABSENT"
+
+
+ABSENT = _Absent()
+"""Stands for "no value": a missing parameter has received nothing, not None."""
 
 _mro_of = type.__dict__["__mro__"].__get__
 name_of = type.__dict__["__name__"].__get__

@@ -30,11 +30,11 @@ from uuid import UUID
 
 from toolfault.coerce import Coercion, coerce_bool, coerce_float, coerce_int, coerce_json
 from toolfault.errors import Issue, listed
+from toolfault.errors._types import ABSENT
 from toolfault.tools._phantoms import Parents, Phantoms
 from toolfault.tools._signature import Parameters
 
 __all__ = [
-    "ABSENT",
     "ANYTHING",
     "Check",
     "FieldCheck",
@@ -59,17 +59,6 @@ Loc = tuple[Any, ...]
 # Deeper values are refused, so that a cycle or a hostile nesting ends in an issue, not in a
 # RecursionError of the host. 64 levels are far beyond what a model writes.
 MAX_DEPTH = 64
-
-
-class _Absent:
-    """The type of ABSENT."""
-
-    def __repr__(self) -> str:
-        return "ABSENT"
-
-
-ABSENT = _Absent()
-"""Stands for "no value": a missing parameter has received nothing, not None."""
 
 
 class Finding:

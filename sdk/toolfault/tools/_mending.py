@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from toolfault.coerce import coerce_bool, coerce_float, coerce_int, container_from_json
-from toolfault.tools._checks import ABSENT, Findings, Loc
+from toolfault.errors._types import ABSENT
+from toolfault.tools._checks import Findings, Loc
 
 __all__ = ["Complaint", "Outcome", "at", "mended"]
 

@@ -11,8 +11,8 @@ from typing import Any, get_args
 
 from toolfault.errors import PLAIN_TYPES, ConfigError, ToolError, wanted_types
 from toolfault.errors import is_validation_error as is_known_error
+from toolfault.errors._types import ABSENT
 from toolfault.tools._checks import (
-    ABSENT,
     ANYTHING,
     Check,
     FieldCheck,

@@ -8,20 +8,19 @@ carries a value out of the process. Each failure is a line of the local log.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import Enum
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from toolfault.coerce import coerce_json, near_misses
 from toolfault.errors import (
-    PLAIN_TYPES,
     REDACTED,
     ArgumentsNotObjectError,
     AvailabilityReason,
     ErrorCategory,
     InvocationKind,
     Issue,
-    NearMissLookup,
     ToolError,
     ToolErrorCode,
     ToolInvocationError,
@@ -34,13 +33,15 @@ from toolfault.errors import (
     is_secret_value,
     redacted_repr,
     secret_values,
-    shown_value,
     to_jsonable,
     type_name,
     with_tools,
 )
+from toolfault.errors._cleaning import unchanging
+from toolfault.errors._types import ABSENT
 from toolfault.tools._call import Call, Repair, finished, has_handler, logger, say
-from toolfault.tools._checks import ABSENT, Finding, Findings, Loc
+from toolfault.tools._checks import Finding, Findings, Loc
+from toolfault.tools._mending import at
 from toolfault.tools._models import is_validation_error
 from toolfault.tools._phantoms import pattern
 from toolfault.tools._settings import DEFAULTS
@@ -212,18 +213,16 @@ def _issue(finding: Finding, secret: frozenset[str]) -> Issue:
         field = ".".join(str(part) for part in loc)
         issue = finding.issue.with_(field=field, loc=loc)
         return issue.with_(received=REDACTED) if hidden and issue.received is not None else issue
-    received = kind = stand_in = None
-    if finding.value is not ABSENT and loc:
-        hidden = hidden or is_secret_value(loc, type_name(finding.value))
-        received, kind, stand_in = shown_value(finding.value, hidden=hidden)
+    value = finding.value if loc else ABSENT
+    if value is not ABSENT:
+        hidden = hidden or is_secret_value(loc, type_name(value))
     return Issue.of_value(
         loc,
         finding.code,
         finding.message,
+        value,
+        hidden=hidden,
         expected=finding.expected or None,
-        received=received,
-        received_type=kind,
-        stand_in=stand_in,
         type=finding.type,
     )
 
@@ -259,7 +258,7 @@ def rejected_by_model(
         tool, error, arguments, label, parameters=tuple(parameters), secret_fields=secret
     )
     failure.kind = InvocationKind.VALIDATION
-    issues = [_broken_json(i, arguments) for i in failure.issues] if findings.coerce else []
+    issues = [_broken_json(issue) for issue in failure.issues] if findings.coerce else []
     if tuple(issues) == failure.issues or not issues:
         return failure
     return ToolError.from_issues(
@@ -267,10 +266,12 @@ def rejected_by_model(
     )
 
 
-def _broken_json(issue: Issue, arguments: object) -> Issue:
+def _broken_json(issue: Issue) -> Issue:
     """Return an issue about a string that was meant as JSON, with what the parser says of it."""
-    value = raw_value(arguments, issue) if issue.expected in ("array", "object") else None
-    if type(value) is not str or not value.lstrip().startswith(("{", "[")):
+    value = issue.sent
+    if issue.expected not in ("array", "object") or type(value) is not str:
+        return issue
+    if not value.lstrip().startswith(("{", "[")):
         return issue
     try:
         coerce_json(value)
@@ -287,50 +288,9 @@ def repairs_of(findings: Findings) -> tuple[Repair, ...]:
     )
 
 
-def raw_value(arguments: Any, issue: Issue) -> object:
-    """Return the value the model sent that ``issue`` is about, or ABSENT.
-
-    The path of an issue may name branches of a union, and a branch may be called like a key of the
-    value itself (``{"int": ...}``). Of the values along the path it is the one the issue says it
-    received.
-    """
-    if type(arguments) is dict and len(issue.loc) == 1:
-        sent = arguments.get(issue.loc[0], ABSENT)
-        if PLAIN_TYPES.get(type(sent)) == issue.received_type is not None:
-            return sent  # what it nearly always is
-    along = list(_along(arguments, issue.loc))
-    if issue.received_type is not None:
-        along = [value for value in along if type_name(value) == issue.received_type]
-    if len(along) > 1:
-        said = [value for value in along if _as_received(value, issue) == issue.received]
-        along = said or along
-    return along[-1] if along else ABSENT
-
-
-def _along(arguments: Any, loc: Loc) -> Iterator[object]:
-    """Yield the values at the real keys and indexes in ``loc``."""
-    inside = arguments
-    for part in loc:
-        if _has(inside, part):
-            inside = inside[part]
-            yield inside
-
-
-def _as_received(value: object, issue: Issue) -> str | None:
-    """Return how the issue would show ``value``."""
-    return issue.with_(received=redacted_repr(value)).received
-
-
-def _has(inside: Any, part: object) -> bool:
-    if type(inside) is dict:
-        return part in inside
-    return type(inside) is list and type(part) is int and 0 <= part < len(inside)
-
-
 # What is added so that the next attempt succeeds: hints, and near misses.
 
 _MAX_ADVISED = 20  # issues of one failure that are looked at; the model reads no more either
-_LONGEST_TEXT = 10_000
 _UNUSED = ("derived", "off")
 
 
@@ -391,42 +351,33 @@ def _judge(issues: tuple[Issue, ...], arguments: Any, tool: Tool | None, *, deri
         if issue.code is ToolErrorCode.MISSING_FIELD:
             missing.append(issue.field)  # noqa: PERF401 - a comprehension is a call more
     for issue in issues[:_MAX_ADVISED]:
-        absent = issue.code is ToolErrorCode.MISSING_FIELD
-        value = ABSENT if absent else raw_value(arguments, issue)
-        if value is not ABSENT and issue.needs_near_miss:
-            unknown = issue.code is ToolErrorCode.UNKNOWN_FIELD
-            issue.near_miss = _judgement(value, issue, missing if unknown else None)
+        if issue.code is not ToolErrorCode.MISSING_FIELD:
+            if issue.sent is ABSENT:  # an author, or a server of tools, found it
+                issue.sent = _sent(issue, arguments)
+            if issue.sent is not ABSENT and issue.needs_near_miss:
+                unknown = issue.code is ToolErrorCode.UNKNOWN_FIELD
+                issue.near_miss = partial(_near_misses, missing if unknown else None)
         if derive:
-            issue.hint = _derived(issue, value, known)
+            issue.hint = _derived(issue, known)
 
 
-def _judgement(
-    value: object, issue: Issue, choices: list[str] | None
-) -> NearMissLookup | tuple[str, ...]:
-    """Return what will name the near misses when they are asked for, of a value that may change.
-
-    Of a container only the kind counts, and of a long text nothing does.
-    """
-    kind = type(value)
-    if kind is str and len(value) > _LONGEST_TEXT:  # type: ignore[arg-type]
-        return ()
-    if kind in _UNCHANGING:
-        return NearMissLookup(near_misses, value, choices)
-    if kind in _CONTAINERS:
-        return NearMissLookup(near_misses, kind(), choices)
-    return near_misses(value, issue, choices=choices)
+def _sent(issue: Issue, arguments: object) -> object:
+    """Return the value in the arguments that an issue names by its path and its type, or ABSENT."""
+    path, value = at(arguments, issue.loc)
+    is_it = path and issue.received_type in (None, type_name(value))
+    return unchanging(value) if is_it else ABSENT
 
 
-_UNCHANGING = frozenset({str, int, float, bool, type(None)})
-_CONTAINERS = frozenset({dict, list, tuple, set, frozenset})
+def _near_misses(choices: list[str] | None, issue: Issue) -> tuple[str, ...]:
+    return near_misses(issue.sent, issue, choices=choices)
 
 
-def _derived(issue: Issue, value: object, known: list[str]) -> str | None:
+def _derived(issue: Issue, known: list[str]) -> str | None:
     """Return did-you-mean for names and choices, else an example of the expected form."""
     if issue.code.value == "unknown_field":
         return did_you_mean(str(issue.loc[-1]) if issue.loc else issue.field, known)
-    if issue.code.value == "invalid_choice" and type(value) is str:
-        return did_you_mean(value[:_LONGEST_TEXT], _quoted(issue.expected or ""))
+    if issue.code.value == "invalid_choice" and type(issue.sent) is str:
+        return did_you_mean(issue.sent, _quoted(issue.expected or ""))
     return example_of(issue)
 
 
