@@ -1305,33 +1305,33 @@ class Hints:
         own = self.model_check(kind)
         if own is not None:
             return own
-        fields = _FIELDS_OF.get(_family(kind))
-        if fields is not None:
-            return self._object(kind, fields)
+        defaults = _defaults_of(kind)
+        if defaults is not None:
+            return self._object(kind, defaults)
         whole = types.GenericAlias(kind, args) if args else kind
         own = python_format(kind) or self.model_check(whole, is_last=True)
         return self._unknown(kind) if own is None else own
 
-    def _object(self, kind: type, fields: Callable[[type], _FieldList]) -> Check:
+    def _object(self, kind: type, defaults: Mapping[str, object]) -> Check:
         if kind in self._done:
             return self._done[kind]
         if kind in self._open:
             return self._open[kind]
         self._open[kind] = LaterCheck(kind.__name__, lambda: self._done[kind])
-        typed_dict = _family(kind) == "typed_dict"
-        self._done[kind] = ObjectCheck(
-            {
-                name: FieldCheck(
-                    name,
-                    self.compile(annotation),
-                    required=required,
-                    default=default,
-                    description=description_of(annotation),
-                )
-                for name, annotation, required, default in fields(kind)
-            },
-            build=None if typed_dict else kind,
-        )
+        hints = _annotations(kind)
+        fields = {}
+        for name, default in defaults.items():
+            annotation = hints.get(name, Any)
+            required = default is _REQUIRED
+            fields[name] = FieldCheck(
+                name,
+                self.compile(annotation),
+                required=required,
+                default=ABSENT if required else default,
+                description=description_of(annotation),
+            )
+        is_typed_dict = issubclass(kind, dict)
+        self._done[kind] = ObjectCheck(fields, build=None if is_typed_dict else kind)
         del self._open[kind]
         return self._done[kind]
 
@@ -1392,17 +1392,29 @@ def _enum_choices(kind: type[Enum]) -> list[tuple[Any, Any]]:
     return [(member.value if plain else member.name, member) for member in members]
 
 
-_FieldList = list[tuple[str, Any, bool, object]]
+_REQUIRED = object()
 
 
-def _family(kind: type) -> str:
+def _defaults_of(kind: Any) -> dict[str, object] | None:
+    """Return the fields of a dataclass, NamedTuple or TypedDict; None for any other class.
+
+    Each has its default: ABSENT where it may be left out and none can be shown, _REQUIRED where it
+    may not.
+    """
     if hasattr(kind, "__dataclass_fields__"):
-        return "dataclass"
-    if hasattr(kind, "__required_keys__") and hasattr(kind, "__total__"):
-        return "typed_dict"
+        return {field.name: _default_of(field) for field in dataclasses.fields(kind) if field.init}
     if issubclass(kind, tuple) and hasattr(kind, "_fields"):
-        return "named_tuple"
-    return ""
+        return {name: kind._field_defaults.get(name, _REQUIRED) for name in kind._fields}
+    if hasattr(kind, "__required_keys__") and hasattr(kind, "__total__"):
+        names = _annotations(kind) or (*kind.__required_keys__, *kind.__optional_keys__)
+        return {name: _REQUIRED if name in kind.__required_keys__ else ABSENT for name in names}
+    return None
+
+
+def _default_of(field: dataclasses.Field[Any]) -> object:
+    if field.default is not dataclasses.MISSING:
+        return field.default
+    return _REQUIRED if field.default_factory is dataclasses.MISSING else ABSENT
 
 
 def _annotations(kind: type) -> dict[str, Any]:
@@ -1410,45 +1422,6 @@ def _annotations(kind: type) -> dict[str, Any]:
         return typing.get_type_hints(kind, include_extras=True)
     except Exception:  # noqa: BLE001 - a name nobody can resolve: those fields accept everything
         return {}
-
-
-def _dataclass_fields(kind: Any) -> _FieldList:
-    hints = _annotations(kind)
-    listed: _FieldList = []
-    for field in dataclasses.fields(kind):
-        if not field.init:
-            continue
-        no_default = field.default is dataclasses.MISSING
-        required = no_default and field.default_factory is dataclasses.MISSING
-        default = ABSENT if no_default else field.default
-        listed.append((field.name, hints.get(field.name, Any), required, default))
-    return listed
-
-
-def _typed_dict_fields(kind: Any) -> _FieldList:
-    hints = _annotations(kind) or dict.fromkeys(
-        (*kind.__required_keys__, *kind.__optional_keys__), Any
-    )
-    return [
-        (name, annotation, name in kind.__required_keys__, ABSENT)
-        for name, annotation in hints.items()
-    ]
-
-
-def _named_tuple_fields(kind: Any) -> _FieldList:
-    hints = _annotations(kind)
-    defaults = kind._field_defaults
-    return [
-        (name, hints.get(name, Any), name not in defaults, defaults.get(name, ABSENT))
-        for name in kind._fields
-    ]
-
-
-_FIELDS_OF: dict[str, Callable[[type], _FieldList]] = {
-    "dataclass": _dataclass_fields,
-    "typed_dict": _typed_dict_fields,
-    "named_tuple": _named_tuple_fields,
-}
 
 
 # The checks of all arguments of one tool, and the schema that they amount to.
