@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal, InvalidOperation
 from enum import Enum
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 from uuid import UUID
 
@@ -916,33 +916,17 @@ def _decimal(text: str) -> Any:
         raise ValueError(text) from None
 
 
-def _bytes(text: str) -> Any:
-    return text.encode("utf-8", "strict")
-
-
-# format -> (parser raising ValueError, words, expected)
-_FORMATS: dict[str, tuple[Callable[[str], Any], str, str]] = {
-    "date": (date.fromisoformat, "date", "date (YYYY-MM-DD)"),
-    "date-time": (_datetime, "datetime", "datetime (ISO 8601)"),
-    "time": (_time, "time", "time (HH:MM:SS)"),
-    "uuid": (_uuid, "UUID", "UUID"),
-    "path": (_path, "path", "path"),
-    "decimal": (_decimal, "decimal number", "decimal number"),
-    "binary": (_bytes, "bytes", "string"),
-}
-
-# By module and name: those of `Path` differ between versions of Python.
-_PYTHON_TYPES = {
-    ("datetime", "date"): "date",
-    ("datetime", "datetime"): "date-time",
-    ("datetime", "time"): "time",
-    ("uuid", "UUID"): "uuid",
-    ("pathlib", "Path"): "path",
-    ("pathlib", "PurePath"): "path",
-    ("pathlib._local", "Path"): "path",
-    ("pathlib._local", "PurePath"): "path",
-    ("decimal", "Decimal"): "decimal",
-    ("builtins", "bytes"): "binary",
+_PATH = ("path", _path, "path", "path")
+# type -> (format, parser raising ValueError, words, expected)
+_FORMATS: dict[type, tuple[str, Callable[[str], Any], str, str]] = {
+    date: ("date", date.fromisoformat, "date", "date (YYYY-MM-DD)"),
+    datetime: ("date-time", _datetime, "datetime", "datetime (ISO 8601)"),
+    time: ("time", _time, "time", "time (HH:MM:SS)"),
+    UUID: ("uuid", _uuid, "UUID", "UUID"),
+    Path: _PATH,
+    PurePath: _PATH,
+    Decimal: ("decimal", _decimal, "decimal number", "decimal number"),
+    bytes: ("binary", str.encode, "bytes", "string"),
 }
 
 
@@ -952,11 +936,10 @@ class FormatCheck(Check):
     __slots__ = ("_expected", "_format", "_parse", "_target", "_words")
     kind = "string"
 
-    def __init__(self, name: str, *, target: type) -> None:
-        """Take the format's name and the Python type to convert to."""
-        self._parse, words, self._expected = _FORMATS[name]
+    def __init__(self, target: type) -> None:
+        """Take the Python type to convert to."""
+        self._format, self._parse, words, self._expected = _FORMATS[target]
         self._words = f"Input should be a valid {words}"
-        self._format = name
         self._target = target
 
     def check(self, value: Any, loc: Loc, findings: Findings) -> Any:
@@ -978,12 +961,6 @@ class FormatCheck(Check):
     def schema(self) -> dict[str, Any]:
         """Return string with its format."""
         return {"type": "string", "format": self._format}
-
-
-def python_format(kind: type) -> FormatCheck | None:
-    """Return the check of a Python type that JSON writes as a string; None for other types."""
-    name = _PYTHON_TYPES.get((kind.__module__, kind.__qualname__))
-    return None if name is None else FormatCheck(name, target=kind)
 
 
 # Objects with known fields: arguments, dataclasses, TypedDicts.
@@ -1308,8 +1285,10 @@ class Hints:
         defaults = _defaults_of(kind)
         if defaults is not None:
             return self._object(kind, defaults)
+        if kind in _FORMATS:
+            return FormatCheck(kind)
         whole = types.GenericAlias(kind, args) if args else kind
-        own = python_format(kind) or self.model_check(whole, is_last=True)
+        own = self.model_check(whole, is_last=True)
         return self._unknown(kind) if own is None else own
 
     def _object(self, kind: type, defaults: Mapping[str, object]) -> Check:
