@@ -12,7 +12,6 @@ __all__ = [
     "exception_text",
     "returned_code",
     "seed_code",
-    "type_text",
 ]
 
 _LONGEST_TEXT = 16_000
@@ -38,11 +37,6 @@ def exception_text(exc: BaseException) -> str:
     except Exception:  # noqa: BLE001 - a hostile `__str__`
         return f"<unrepresentable {_types.class_name(exc)}>"
     return text[:_LONGEST_TEXT]
-
-
-def type_text(exc: BaseException) -> str:
-    """The class of an exception that has no text."""
-    return _types.class_name(exc)
 
 
 def exception_name(exc: BaseException) -> str:

@@ -63,7 +63,7 @@ class ConfigError(ToolfaultError, ValueError):
 # The closed vocabularies of a failure: audience, category, reason and kind.
 
 
-class _Word(str, Enum):
+class Word(str, Enum):
     """A lower-case word that is its own JSON form and its own text.
 
     `str()` and `format()` give the word on every Python: the standard library changed both
@@ -77,13 +77,13 @@ class _Word(str, Enum):
         return format(str(self.value), spec)
 
     @classmethod
-    def _missing_(cls, value: object) -> _Word | None:
+    def _missing_(cls, value: object) -> Word | None:
         if is_a(value, str):
             return cls._value2member_map_.get(value.strip().lower())  # type: ignore[return-value]
         return None
 
 
-class Audience(_Word):
+class Audience(Word):
     """Whom a failure is for; built from any spelling of case (`User`, `LLM`)."""
 
     USER = "user"
@@ -91,7 +91,7 @@ class Audience(_Word):
     SYSTEM = "system"
 
 
-class ErrorCategory(_Word):
+class ErrorCategory(Word):
     """What a failure means for the model: gone, fixable by other arguments, or neither."""
 
     AVAILABILITY = "availability"
@@ -99,7 +99,7 @@ class ErrorCategory(_Word):
     INTERNAL = "internal"
 
 
-class AvailabilityReason(_Word):
+class AvailabilityReason(Word):
     """Why a tool was not available; seen by the system audience only."""
 
     NOT_REGISTERED = "not_registered"
@@ -127,7 +127,7 @@ _PHRASES = {
 }
 
 
-class InvocationKind(_Word):
+class InvocationKind(Word):
     """Where in one tool call the failure arose."""
 
     TRANSPORT = "transport"
@@ -140,7 +140,7 @@ class InvocationKind(_Word):
 _LONGEST_CODE = 64
 
 
-class ToolErrorCode(str, Enum):
+class ToolErrorCode(Word):
     """The stable snake_case name of what went wrong.
 
     The set is open: `ToolErrorCode("my_code")` makes a custom code, which must match
@@ -172,12 +172,6 @@ class ToolErrorCode(str, Enum):
     CANCELLED = "cancelled"
     INTERNAL_ERROR = "internal_error"
     INTERNAL = INTERNAL_ERROR
-
-    def __str__(self) -> str:
-        return str(self.value)
-
-    def __format__(self, spec: str) -> str:
-        return format(str(self.value), spec)
 
     def __reduce_ex__(self, protocol: object) -> tuple[type[ToolErrorCode], tuple[str]]:
         # Some Pythons pickle members by name, which a custom code does not have.

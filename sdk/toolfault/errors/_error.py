@@ -14,7 +14,6 @@ from toolfault.errors._classify import (
     exception_text,
     returned_code,
     seed_code,
-    type_text,
 )
 from toolfault.errors._cleaning import (
     as_text,
@@ -55,7 +54,7 @@ from toolfault.errors._codes import (
 )
 from toolfault.errors._foreign import read_issues
 from toolfault.errors._issue import Issue
-from toolfault.errors._types import is_a
+from toolfault.errors._types import class_name, is_a
 
 __all__ = [
     "STANDARD_WORDS",
@@ -314,7 +313,7 @@ class ToolError(ToolfaultError):
             text, code = first_line(text, _LONGEST_SHOWN), ToolErrorCode(seed)
             category = ErrorCategory.PARAMETER
         else:
-            text, code, category = text or type_text(exc), code_of(exc), ErrorCategory.INTERNAL
+            text, code, category = text or class_name(exc), code_of(exc), ErrorCategory.INTERNAL
         error = cls._made(tool, as_text(text, _LONGEST_TEXT), code, category)
         error.__cause__ = exc
         error.quotes_exception = True

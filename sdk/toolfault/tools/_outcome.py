@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +37,7 @@ from toolfault.errors import (
     with_tools,
 )
 from toolfault.errors._cleaning import unchanging
+from toolfault.errors._codes import Word
 from toolfault.errors._types import ABSENT
 from toolfault.tools._call import Call, Repair, finished, has_handler, logger, say
 from toolfault.tools._checks import Finding, Findings, Loc
@@ -392,16 +392,10 @@ adapt_error = default_adapt_error
 # Why an available call left no result.
 
 
-class PassReason(str, Enum):
+class PassReason(Word):
     """Why a failure carries a reason although its tool was available."""
 
     PASSTHROUGH = "passthrough"
-
-    def __str__(self) -> str:
-        return str(self.value)
-
-
-PASSTHROUGH = PassReason.PASSTHROUGH
 
 
 # What is left to do when the SDK itself fails around a call: the host never notices.
@@ -691,5 +685,5 @@ def record_aborted(call: Call, exc: BaseException, *, passed_through: bool = Fal
     )
     error.quotes_exception = True
     if passed_through:
-        error.reason = PASSTHROUGH  # type: ignore[assignment] # a reason that is no availability
+        error.reason = PassReason.PASSTHROUGH  # type: ignore[assignment] # a reason that is no availability
     finished(call, None, error)
