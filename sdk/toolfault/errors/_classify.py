@@ -6,14 +6,6 @@ from toolfault.errors import _types
 from toolfault.errors._cleaning import known_text, one_line, safe_repr
 from toolfault.errors._codes import ConfigError, ErrorCategory, ToolErrorCode
 
-__all__ = [
-    "code_of",
-    "exception_name",
-    "exception_text",
-    "returned_code",
-    "seed_code",
-]
-
 _LONGEST_TEXT = 16_000
 _PLAIN = frozenset({str, int, float, bool, bytes, type(None)})
 # Names of the base classes that client libraries give their own timeouts and broken connections.

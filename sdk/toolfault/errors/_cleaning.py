@@ -39,40 +39,6 @@ from toolfault.errors._types import is_a, is_any
 
 Redactor = Callable[[str], str]
 
-__all__ = [
-    "PLAIN_TYPES",
-    "RedactionPolicy",
-    "as_text",
-    "clean_name",
-    "clean_received",
-    "clean_text",
-    "configure_redaction",
-    "cut",
-    "extend_redaction",
-    "first_line",
-    "is_secret_key",
-    "is_secret_path",
-    "is_secret_value",
-    "known_text",
-    "one_line",
-    "plain",
-    "redact_json",
-    "redact_text",
-    "redacted_repr",
-    "redaction_policy",
-    "safe_repr",
-    "secret_values",
-    "shown_anyway",
-    "shown_value",
-    "snippet",
-    "to_jsonable",
-    "type_and_size",
-    "type_name",
-    "unchanging",
-    "without",
-]
-
-
 # What counts as a secret in this process.
 
 _MOST_CACHED_KEYS = 4_096

@@ -16,27 +16,6 @@ from enum import Enum
 from toolfault._uuid7 import uuid7
 from toolfault.errors._types import is_a
 
-__all__ = [
-    "CATALOGUE_HINTS",
-    "FOOTER",
-    "HIDDEN_INTERNAL",
-    "INTERNAL_TEXT",
-    "MISSING_TEXT",
-    "REDACTED",
-    "RETRYABLE_INTERNAL",
-    "ROOT",
-    "UNAVAILABLE_TEXT",
-    "UNEXPECTED_TEXT",
-    "Audience",
-    "AvailabilityReason",
-    "ConfigError",
-    "ErrorCategory",
-    "InvocationKind",
-    "ToolErrorCode",
-    "ToolfaultError",
-    "new_event_id",
-]
-
 # The fixed words of the contract, in one place.
 
 UNAVAILABLE_TEXT = "This tool is not available"

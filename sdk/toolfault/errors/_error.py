@@ -56,14 +56,6 @@ from toolfault.errors._foreign import read_issues
 from toolfault.errors._issue import Issue
 from toolfault.errors._types import class_name, is_a
 
-__all__ = [
-    "STANDARD_WORDS",
-    "ToolError",
-    "values_in_repr",
-    "wordish",
-]
-
-
 _LONGEST_TEXT = 100_000
 _LONGEST_NAME = 256
 _LONGEST_SHOWN = 500

@@ -35,22 +35,6 @@ from toolfault.errors._types import ABSENT, has
 
 Loc = tuple[str | int, ...]
 
-__all__ = [
-    "KEYWORD_CODES",
-    "TYPE_CODES",
-    "clean_message",
-    "code_of_type",
-    "error_dicts",
-    "field_label",
-    "hides_value",
-    "is_validation_error",
-    "plain_message",
-    "read_issues",
-    "received_of",
-    "represented",
-    "wanted_types",
-]
-
 # What every pydantic error type means: its code, and what was expected in JSON words.
 
 _TYPES_BY_CODE = {

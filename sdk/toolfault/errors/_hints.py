@@ -14,8 +14,6 @@ from toolfault.errors._cleaning import is_secret_key, one_line, plain, redact_te
 from toolfault.errors._issue import Issue
 from toolfault.errors._types import is_a
 
-__all__ = ["closest", "did_you_mean", "example_of", "listed", "with_tools"]
-
 _MOST_OPTIONS = 500
 _LONGEST_WORD = 64
 _CLOSE = 0.7

@@ -11,8 +11,6 @@ from toolfault.errors._error import ToolError
 from toolfault.errors._foreign import is_validation_error
 from toolfault.errors._types import class_name, is_a
 
-__all__ = ["ArgumentsNotObjectError", "ToolInvocationError", "default_adapt_error"]
-
 
 class ArgumentsNotObjectError(ToolfaultError, TypeError):
     """The arguments of a call are JSON, but not an object.

@@ -20,8 +20,6 @@ from toolfault.errors._cleaning import (
 from toolfault.errors._codes import MISSING_TEXT, ROOT, UNEXPECTED_TEXT, ToolErrorCode
 from toolfault.errors._types import ABSENT
 
-__all__ = ["Issue"]
-
 LONGEST_FIELD = 256
 LONGEST_MESSAGE = 500
 LONGEST_EXPECTED = 500

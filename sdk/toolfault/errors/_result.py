@@ -12,8 +12,6 @@ from toolfault.errors._codes import INTERNAL_TEXT, UNAVAILABLE_TEXT, ToolErrorCo
 from toolfault.errors._error import ToolError
 from toolfault.errors._types import is_a
 
-__all__ = ["ToolResult"]
-
 T = TypeVar("T")
 V = TypeVar("V")
 

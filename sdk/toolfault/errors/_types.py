@@ -15,22 +15,6 @@ from typing import Any, TypeGuard, TypeVar
 
 T = TypeVar("T")
 
-__all__ = [
-    "ABSENT",
-    "class_name",
-    "field_values",
-    "has",
-    "has_own",
-    "is_a",
-    "is_any",
-    "items_of",
-    "module_name",
-    "mro",
-    "name_of",
-    "shape_of",
-    "trusted",
-]
-
 
 class _Absent:
     """The type of ABSENT."""

@@ -18,8 +18,6 @@ from toolfault.errors._foreign import KEYWORD_CODES, TYPE_CODES
 from toolfault.errors._issue import Issue
 from toolfault.errors._types import is_a, is_any, items_of
 
-__all__ = ["Withheld", "hide", "withhold"]
-
 _QUOTING = ("_message", "llm_message", "told", "retry_hint", "expected", "received", "snippet")
 _MOST_VALUES = 20_000
 _DEPTH = 16

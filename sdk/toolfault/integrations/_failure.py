@@ -35,15 +35,6 @@ from toolfault.tools._threads import TIMED_OUT
 if TYPE_CHECKING:
     from toolfault.integrations.seen import Seen
 
-__all__ = [
-    "causes",
-    "failure_of",
-    "improved",
-    "is_control_flow",
-    "reported_failure",
-    "shown",
-]
-
 _MOST_CAUSES = 10  # a chain of causes may be circular
 _LONGEST_JSON = 100_000
 # Exceptions with which frameworks steer a run, by name: none of them is imported for this.

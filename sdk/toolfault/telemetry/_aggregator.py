@@ -14,8 +14,6 @@ from typing import Any, TypeAlias
 
 from toolfault.tools._phantoms import LEFT_OUT
 
-__all__ = ["LONGEST", "Aggregator", "Counter", "CounterKey"]
-
 # Minute (of the epoch), tool (None: over all tools), agent, model, variant, environment, release;
 # and who counts the calls, where a client says that it does (`CallRecord.counted_by`).
 CounterKey: TypeAlias = (

@@ -54,9 +54,6 @@ from toolfault.telemetry._traceback import Raised, head_and_tail, raised_chain, 
 from toolfault.telemetry._trials import sample
 from toolfault.tools import CallRecord
 
-__all__ = ["Capture", "Snapshot", "error_member"]
-
-
 # A failure put aside by the caller in microseconds, and made into its wire form by the sender.
 
 

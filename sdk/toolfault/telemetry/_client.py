@@ -25,8 +25,6 @@ from toolfault.tools._call import replace_observer
 if TYPE_CHECKING:
     from toolfault.telemetry._spool import Spool
 
-__all__ = ["Client"]
-
 
 class Client:
     """Captures, queues and sends.

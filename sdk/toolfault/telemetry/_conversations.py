@@ -26,29 +26,6 @@ from toolfault.telemetry._config import Config, Limits
 from toolfault.telemetry._queue import EVENT_BYTES, Gate, Item, Queue
 from toolfault.tools import CallRecord
 
-__all__ = [
-    "ATTEMPT",
-    "Attempt",
-    "Chain",
-    "ChainPosition",
-    "Conversation",
-    "ConversationState",
-    "Leaves",
-    "Scope",
-    "Tracker",
-    "Turn",
-    "active_span",
-    "attempt",
-    "current_conversation",
-    "current_scope",
-    "labels",
-    "name_of",
-    "on_end",
-    "span_ids",
-    "tool_name",
-]
-
-
 # Names that hosts and models give: text, without secrets, within the bounds of the protocol.
 
 

@@ -15,8 +15,6 @@ from toolfault.telemetry._capture import Snapshot, error_member
 from toolfault.telemetry._conversations import ATTEMPT, Attempt
 from toolfault.telemetry._traceback import head_and_tail
 
-__all__ = ["encode", "envelope", "finish", "rfc3339", "sdk_info", "shortened"]
-
 # Ids and settings of the host, and the failure, whose parts were cleaned before they were composed
 # into texts: cleaned again, `password: should be text` would lose its words.
 _KEPT = """

@@ -16,8 +16,6 @@ from typing import Any
 
 from toolfault.tools._call import has_handler, say
 
-__all__ = ["FAILED", "debug", "guard", "warn"]
-
 FAILED = object()
 """What ``guard`` returns where the call raised, unless it is told otherwise."""
 

@@ -19,8 +19,6 @@ from toolfault.telemetry._guard import debug
 if TYPE_CHECKING:
     from toolfault.telemetry._spool import Line, Segment, Spool
 
-__all__ = ["EVENT_BYTES", "Gate", "Item", "Queue", "Stats"]
-
 EVENT_BYTES = 1_500  # what a flat event without its error takes in memory (1,350 by tracemalloc)
 
 

@@ -34,8 +34,6 @@ from toolfault._uuid7 import text_of
 from toolfault.telemetry._aggregator import CounterKey
 from toolfault.telemetry._config import Limits
 
-__all__ = ["Line", "Segment", "Spool", "SpoolUnusableError"]
-
 _SEGMENT = ".seg"
 _LOCK = ".lock"
 # Not waiting for a peer: a pipe in place of a file would hold the sender for ever.

@@ -9,8 +9,6 @@ from typing import Any
 from toolfault.errors import ArgumentsNotObjectError
 from toolfault.errors._cleaning import strict_json
 
-__all__ = ["parse_arguments", "parsed", "sanitised"]
-
 # Some models end a tool call with this marker inside the arguments.
 _END_MARKER = "<|tool_call_end|>"
 

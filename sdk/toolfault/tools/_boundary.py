@@ -12,8 +12,6 @@ from toolfault.tools._decorator import as_tool
 from toolfault.tools._outcome import failed, fallback_failure
 from toolfault.tools._tool import Tool
 
-__all__ = ["report_validation_error"]
-
 
 def report_validation_error(
     tool_name: str | Callable[..., Any],

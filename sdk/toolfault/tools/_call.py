@@ -19,31 +19,6 @@ from toolfault.errors import AvailabilityReason, ToolError
 if TYPE_CHECKING:
     from toolfault.tools._checks import Findings
 
-__all__ = [
-    "RUNNING",
-    "Call",
-    "CallRecord",
-    "Frame",
-    "Observer",
-    "Repair",
-    "RunningCall",
-    "finished",
-    "has_handler",
-    "leave",
-    "logger",
-    "mark_reported",
-    "notify",
-    "observe",
-    "reading",
-    "replace_observer",
-    "report",
-    "running_call",
-    "say",
-    "time_calls_by",
-    "unobserve",
-    "was_reported",
-]
-
 # The one seam through which finished calls leave this layer: who listens, and what they get.
 
 

@@ -34,24 +34,6 @@ from toolfault.errors._types import ABSENT
 from toolfault.tools._phantoms import Parents, Phantoms
 from toolfault.tools._signature import Parameters
 
-__all__ = [
-    "ANYTHING",
-    "Check",
-    "FieldCheck",
-    "Finding",
-    "Findings",
-    "Hints",
-    "HintsPlan",
-    "Loc",
-    "ObjectCheck",
-    "Plan",
-    "has_tag",
-    "hoisted",
-    "schema_hash",
-    "secret_names",
-]
-
-
 # What a check finds wrong, before it becomes issues; only failures pay for it.
 
 Loc = tuple[Any, ...]

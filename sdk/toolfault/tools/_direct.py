@@ -22,8 +22,6 @@ from toolfault.tools._settings import DEFAULTS
 from toolfault.tools._threads import await_within, call_within
 from toolfault.tools._tool import Tool
 
-__all__ = ["wrap_async", "wrap_generator", "wrap_sync"]
-
 
 def wrap_sync(tool: Tool) -> Callable[..., Any]:
     """Return the function of ``tool``, recording every call that somebody listens to."""

@@ -13,8 +13,6 @@ from toolfault.coerce import coerce_bool, coerce_float, coerce_int, container_fr
 from toolfault.errors._types import ABSENT
 from toolfault.tools._checks import Findings, Loc
 
-__all__ = ["Complaint", "Outcome", "at", "mended"]
-
 # Where, by the validator's path, and the JSON word for what is wanted there.
 Complaint = tuple[Loc, str]
 

@@ -28,8 +28,6 @@ from toolfault.tools._mending import Outcome, mended
 from toolfault.tools._phantoms import Parents, declared
 from toolfault.tools._signature import Parameters
 
-__all__ = ["ModelCheck", "ModelPlan", "is_validation_error", "model_check", "plan_of_model"]
-
 _JSON_TYPES = frozenset({bool, int, float, list, dict, type(None)})
 _MAX_WALK = 8  # levels of a validated model that are compared with what was sent
 

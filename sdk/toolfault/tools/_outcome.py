@@ -49,28 +49,6 @@ from toolfault.tools._settings import DEFAULTS
 if TYPE_CHECKING:
     from toolfault.tools._tool import Tool
 
-__all__ = [
-    "adapt_error",
-    "advised",
-    "blocked",
-    "describe",
-    "failed",
-    "fallback_aborted",
-    "fallback_failure",
-    "fallback_success",
-    "flow",
-    "log_unchecked",
-    "log_undecided",
-    "record_aborted",
-    "rejected_by_checks",
-    "rejected_by_model",
-    "repairs_of",
-    "returned",
-    "supplied",
-    "unavailable",
-]
-
-
 # The local log.
 
 

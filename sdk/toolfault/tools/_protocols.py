@@ -12,8 +12,6 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 from toolfault.errors import ToolResult
 from toolfault.tools._tool import Tool
 
-__all__ = ["AsyncTool", "SyncTool", "ToolDecorator"]
-
 P = ParamSpec("P")
 Q = ParamSpec("Q")
 R = TypeVar("R")

@@ -10,15 +10,6 @@ from collections.abc import Callable, Mapping
 from types import CodeType, FunctionType
 from typing import Any
 
-__all__ = [
-    "Parameters",
-    "is_async_generator_function",
-    "is_coroutine_function",
-    "is_generator_function",
-    "names_in_scope",
-    "read_parameters",
-]
-
 
 def is_coroutine_function(fn: Any) -> bool:
     """Say whether calling ``fn`` gives a coroutine."""

@@ -47,12 +47,6 @@ from toolfault.tools._signature import (
 from toolfault.tools._specs import spec_of
 from toolfault.tools._threads import await_within, call_in_thread, call_within
 
-__all__ = [
-    "Adapter",
-    "Tool",
-]
-
-
 # Reading what the decorator was given, while a mistake can still be shown at the decoration.
 
 
