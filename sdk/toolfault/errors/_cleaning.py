@@ -905,7 +905,7 @@ def safe_repr(value: object, limit: int = LIMIT) -> str:
 
     Values of JSON and of common standard library types look as Python shows them. An object with
     a `__repr__` of its own is never asked: it may raise, sleep or print a gigabyte. It is shown
-    as `<unrepresentable ClassName>`, bytes as `<bytes len=N>`, arrays by type and shape.
+    as `<unrepresentable ClassName>`, bytes as `<bytes len=N>`.
 
     Args:
         value: Anything.
@@ -1074,11 +1074,8 @@ def _length(value: object) -> int:
 
 
 def _described(value: object) -> str:
-    """An object that may not print itself: an array by its shape, anything else by its class."""
+    """An object that may not print itself, by its class."""
     name = type_name(value)
-    shape = _types.shape_of(value)
-    if shape is not None:
-        return f"<{name} shape={shape}>"
     if _types.is_a(value, type):
         return f"<class {one_line(_types.name_of(value))[:64]}>"
     return f"<unrepresentable {name}>" if _types.has_own(value, "__repr__") else f"<{name} object>"

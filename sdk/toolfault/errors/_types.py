@@ -35,7 +35,6 @@ _module_of = type.__dict__["__module__"].__get__
 _TRUSTED_MODULES = frozenset(
     {"datetime", "decimal", "fractions", "ipaddress", "pathlib", "pathlib._local", "uuid"}
 )
-_ARRAY_MODULES = frozenset({"numpy", "pandas", "polars", "torch", "tensorflow", "jax", "jaxlib"})
 _FIELD_TABLES = (
     "__dataclass_fields__",
     "__pydantic_fields__",
@@ -118,18 +117,6 @@ def has_own(value: object, method: str) -> bool:
         if found is not None:
             return type(found) is FunctionType
     return False
-
-
-def shape_of(value: object) -> str | None:
-    """The shape of an array or a frame as text (`(3, 4)`), or None for anything else."""
-    root = module_name(type(value)).partition(".")[0]
-    if root not in _ARRAY_MODULES or root not in sys.modules:
-        return None
-    try:
-        shape = tuple(int(n) for n in value.shape)  # type: ignore[attr-defined]
-    except Exception:  # noqa: BLE001 - a foreign property may raise anything
-        return None
-    return repr(shape[:8])
 
 
 def field_values(value: object) -> Iterator[tuple[str, object]] | None:
