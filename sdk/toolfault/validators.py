@@ -225,10 +225,8 @@ def _pydantic_error(error: ToolError, field: str) -> Exception:
     context = {"text": message}
     if error.expected is not None:
         context["expected"] = error.expected
-    custom = getattr(sys.modules.get("pydantic_core"), "PydanticCustomError", None)
-    if custom is None:
-        return ValueError(message)
-    made: Exception = custom(error.code.value, "{text}", context)
+    pydantic_core: Any = sys.modules["pydantic_core"]  # which has called the validator
+    made: Exception = pydantic_core.PydanticCustomError(error.code.value, "{text}", context)
     return made
 
 

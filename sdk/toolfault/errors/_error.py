@@ -925,14 +925,17 @@ def occurs(value: str, text: str) -> bool:
     start = text.find(value)
     while start >= 0:
         end = start + len(value)
-        before = text[start - 1 : start]
-        after = text[end : end + 1]
-        if not (wordish(before) and wordish(value[:1])) and not (
-            wordish(after) and wordish(value[-1:])
-        ):
+        if stands_alone(text[start - 1 : start], value, text[end : end + 1]):
             return True
         start = text.find(value, start + 1)
     return False
+
+
+def stands_alone(before: str, value: str, after: str) -> bool:
+    """Whether *value*, between these characters, is no part of a longer word or number."""
+    return not (wordish(before) and wordish(value[:1])) and not (
+        wordish(after) and wordish(value[-1:])
+    )
 
 
 def wordish(character: str) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 
 from toolfault.errors._cleaning import safe_repr, to_jsonable, type_and_size, without
 from toolfault.errors._codes import REDACTED
-from toolfault.errors._error import STANDARD_WORDS, ToolError, values_in_repr, wordish
+from toolfault.errors._error import STANDARD_WORDS, ToolError, stands_alone, values_in_repr, wordish
 from toolfault.errors._foreign import KEYWORD_CODES, TYPE_CODES
 from toolfault.errors._issue import Issue
 from toolfault.errors._types import is_a, is_any, items_of
@@ -213,7 +213,9 @@ class _Known:
                 continue
             after = text[at + length : at + length + 1]
             plain = len(value) >= _SHORTEST and value.lower() not in STANDARD_WORDS
-            if (before in _QUOTES and after in _QUOTES) or (plain and _alone(before, value, after)):
+            if (before in _QUOTES and after in _QUOTES) or (
+                plain and stands_alone(before, value, after)
+            ):
                 return length
         return 0
 
@@ -275,16 +277,9 @@ def _replaced(text: str, value: str, stand_in: str) -> str:
         end = at + len(value)
         before, after = text[at - 1 : at] if at else "", text[end : end + 1]
         if (before in _QUOTES and after in _QUOTES) or (
-            value.lower() not in STANDARD_WORDS and _alone(before, value, after)
+            value.lower() not in STANDARD_WORDS and stands_alone(before, value, after)
         ):
             text = f"{text[:at]}<{stand_in}>{text[end:]}"
             end = at + len(stand_in) + 2
         at = text.find(value, end)
     return text
-
-
-def _alone(before: str, value: str, after: str) -> bool:
-    """Whether *value* is no part of a longer word or number."""
-    return not (wordish(before) and wordish(value[:1])) and not (
-        wordish(after) and wordish(value[-1:])
-    )
