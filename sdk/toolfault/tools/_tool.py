@@ -39,9 +39,7 @@ from toolfault.tools._outcome import (
 from toolfault.tools._settings import DEFAULTS
 from toolfault.tools._signature import (
     Parameters,
-    is_async_generator_function,
     is_coroutine_function,
-    is_generator_function,
     read_parameters,
 )
 from toolfault.tools._specs import spec_of
@@ -383,8 +381,9 @@ class Tool:
         self.fn = fn
         self.name = str(name or getattr(fn, "__name__", type(fn).__name__))
         self.description: str | None = getattr(fn, "__doc__", None)
-        self.yields = is_generator_function(fn) or is_async_generator_function(fn)
-        self.is_async = is_coroutine_function(fn) or is_async_generator_function(fn)
+        yields_async = inspect.isasyncgenfunction(fn)
+        self.yields = yields_async or inspect.isgeneratorfunction(fn)
+        self.is_async = yields_async or is_coroutine_function(fn)
         self.model = checked_model(model)
         self.schema = checked_schema(parameters)
         self.label, self.injected, self._values = read_context(fn, context)
