@@ -199,13 +199,11 @@ def _bucket_of(duration_ms: float) -> int:
     return max(math.ceil(math.log2(duration_ms) * 4.0 - 1e-9), _SMALLEST)
 
 
-def _bucket_bound(index: int) -> float:
-    """Return the inclusive upper bound of a bucket, milliseconds, to six significant digits."""
-    return float(f"{2.0 ** (index / 4.0):.6g}")
-
-
 def _histogram(buckets: dict[int, int]) -> list[list[float | int]]:
-    """Return upper bounds with their counts, every other bound left out until 64 are enough."""
+    """Return inclusive upper bounds in milliseconds, to six significant digits, with their counts.
+
+    Every other bound is left out until 64 are enough.
+    """
     width = 1
     while len(buckets) > _BUCKETS:
         width *= 2
@@ -214,4 +212,4 @@ def _histogram(buckets: dict[int, int]) -> list[list[float | int]]:
             bound = -(-at // width) * width
             merged[bound] = merged.get(bound, 0) + count
         buckets = merged
-    return [[_bucket_bound(at), buckets[at]] for at in sorted(buckets)]
+    return [[float(f"{2.0 ** (at / 4.0):.6g}"), buckets[at]] for at in sorted(buckets)]

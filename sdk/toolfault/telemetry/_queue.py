@@ -6,6 +6,7 @@ never derived from the other numbers, so that the conservation law of ``Stats`` 
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections import deque
@@ -201,7 +202,8 @@ class Queue:
             self.folded_at = time.monotonic()
         if self._spool is None:
             return True
-        kept, given_up = self._spool.append_step([key, *step])
+        line = json.dumps([key, *step], separators=(",", ":")).encode()
+        kept, given_up = self._spool.append("F", line)
         self._drop(given_up, "spool_full")
         if kept and not self._spool.steps:  # the segment has reached its size
             self.changed.notify_all()
@@ -223,7 +225,7 @@ class Queue:
 
     def _keep(self, item: Item) -> None:
         if self._spool is not None and item.body is not None and not self.closed:
-            kept, given_up = self._spool.append(item.body, item.weight)
+            kept, given_up = self._spool.append("E", item.body, item.weight)
             self._drop(given_up, "spool_full")
             if kept:
                 self._arrived(self._spool.waiting)

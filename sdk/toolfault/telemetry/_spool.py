@@ -26,7 +26,7 @@ import stat
 import time
 import zlib
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -163,23 +163,17 @@ class Spool:
 
     # -- writing -------------------------------------------------------------------------------
 
-    def append(self, event: bytes, weight: int) -> tuple[bool, int]:
-        """Write an event; where the spool is full its oldest segment makes room.
+    def append(self, kind: str, payload: bytes, weight: int = 1) -> tuple[bool, int]:
+        """Write a line; where the spool is full its oldest segment makes room.
 
         Args:
-            event: JSON without a line feed.
+            kind: ``E`` or ``F``.
+            payload: JSON without a line feed: an event, or a step (see ``Line``).
             weight: Records it stands for.
 
         Returns:
             Whether it lies on disk now, and how many older records were given up for it.
         """
-        return self._append("E", event, weight)
-
-    def append_step(self, step: Sequence[Any]) -> tuple[bool, int]:
-        """Write a step of a counter (see ``Line``) as ``append`` writes an event."""
-        return self._append("F", json.dumps(step, separators=(",", ":")).encode(), 1)
-
-    def _append(self, kind: str, payload: bytes, weight: int) -> tuple[bool, int]:
         given_up = 0
         try:
             if kind not in self._open:
