@@ -153,10 +153,6 @@ class Findings:
         if self.phantoms is not None:
             self.phantoms.any_key(at)
 
-    def trial(self, *, coerce: bool) -> Findings:
-        """Return an empty collection to try one of several alternatives on."""
-        return Findings(coerce=coerce)
-
     def absorb(self, other: Findings) -> None:
         """Take over what ``other`` collected."""
         self.found.extend(other.found)
@@ -563,9 +559,9 @@ class UnionCheck(Check):
         for branch in self.branches:
             if branch.exact is kind:
                 return value
-        fit, trials = self._try(value, loc, findings.trial(coerce=False))
+        fit, trials = self._try(value, loc, Findings())
         if fit is None and findings.coerce:
-            fit, trials = self._try(value, loc, findings.trial(coerce=True))
+            fit, trials = self._try(value, loc, Findings(coerce=True))
         if fit is None:
             self._explain(value, loc, findings, trials)
             return value
@@ -580,7 +576,7 @@ class UnionCheck(Check):
         repaired: tuple[Any, Findings] | None = None
         trials: list[Findings] = []
         for branch in self.branches:
-            trial = findings.trial(coerce=findings.coerce)
+            trial = Findings(findings.coerce)
             result = branch.check(value, loc, trial)
             trials.append(trial)
             if trial.found:
@@ -854,7 +850,7 @@ class DictCheck(Check):
 
     def _key(self, key: Any, loc: Loc, findings: Findings) -> Any:
         # JSON has string keys only, so "1" for dict[int, X] is no repair but the one way to say 1.
-        trial = findings.trial(coerce=True)
+        trial = Findings(coerce=True)
         checked = self.key.check(key, loc, trial)
         findings.found.extend(trial.found)
         return checked
@@ -1102,7 +1098,7 @@ class RepairCheck(Check):
             else:
                 findings.add(loc, "invalid_input", words, value=value, type="value_error")
             return value
-        trial = findings.trial(coerce=findings.coerce)
+        trial = Findings(findings.coerce)
         checked = self._inner.check(repaired, loc, trial)
         for found in trial.found:
             if found.loc == loc:
@@ -1423,10 +1419,9 @@ class HintsPlan(Plan):
             extra=hints.compile(parameters.extra_annotation) if parameters.takes_extra else None,
         )
         self.optional = not parameters.required
-        # Bound once: this is the success path of every call.
-        self.prepare = self._prepare  # type: ignore[method-assign]
 
-    def _prepare(self, arguments: dict[Any, Any], findings: Findings) -> dict[str, Any]:
+    def prepare(self, arguments: dict[Any, Any], findings: Findings) -> dict[str, Any]:
+        """Return the checked arguments."""
         return self._check.members(arguments, (), findings)
 
     def schema(self) -> dict[str, Any]:

@@ -88,7 +88,7 @@ class Validation:
         if self._shape is None:
             assert self.shape is not None
             self._shape = self.shape()
-        trial = findings.trial(coerce=findings.coerce)
+        trial = Findings(findings.coerce)
         shaped = self._shape.check(value, loc, trial)
         if not trial.found:
             outcome = self._attempt(shaped)
