@@ -315,29 +315,23 @@ def coerce_date(value: object) -> object:
     return value if day is None else day
 
 
-def _object_from_text(value: object) -> object:
-    return _container(value, dict)
+def _container_of(kind: type) -> Callable[[object], object]:
+    """A coercer of JSON texts of *kind*; everything else stays unchanged."""
 
+    def coerce(value: object) -> object:
+        text = _text(value)
+        parsed = None if text is None else container_from_json(text, kind)
+        return value if parsed is None else parsed
 
-def _array_from_text(value: object) -> object:
-    return _container(value, list)
-
-
-def _container(value: object, kind: type) -> object:
-    """A JSON text of *kind* parsed; other texts unchanged, broken ones of that kind refused."""
-    text = _text(value)
-    if text is None or text.lstrip()[:1] not in {"{", "["}:
-        return value
-    parsed = coerce_json(text)
-    return parsed if isinstance(parsed, kind) else value
+    return coerce
 
 
 COERCERS: dict[str, Callable[[object], object]] = {
     "boolean": coerce_bool,
     "integer": coerce_int,
     "number": coerce_float,
-    "object": _object_from_text,
-    "array": _array_from_text,
+    "object": _container_of(dict),
+    "array": _container_of(list),
 }
 """What `coerce=True` does for a parameter of each JSON type; texts stay as they are."""
 

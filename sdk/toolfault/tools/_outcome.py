@@ -519,7 +519,7 @@ def echoed(call: Call, tool: Tool | None) -> dict[str, Any] | None:
     if tool is None or not tool.echo:
         return None
     sent = call.arguments or {}
-    defaults = tool.compiled.defaults
+    defaults = tool.compiled.parameters.defaults
     return {name: sent.get(name, defaults.get(name)) for name in tool.echo}
 
 

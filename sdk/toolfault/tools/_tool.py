@@ -175,23 +175,13 @@ class Compiled:
     Attributes:
         plan: Validates the arguments.
         parameters: The parameters the model fills.
-        defaults: Default values of the parameters.
-        optional_context: Context parameters the function can do without.
     """
 
-    __slots__ = ("_hash", "_secret", "defaults", "optional_context", "parameters", "plan")
+    __slots__ = ("_hash", "_secret", "parameters", "plan")
 
-    def __init__(
-        self,
-        plan: Plan,
-        parameters: Parameters,
-        *,
-        optional_context: frozenset[str],
-    ) -> None:
+    def __init__(self, plan: Plan, parameters: Parameters) -> None:
         self.plan = plan
         self.parameters = parameters
-        self.defaults = parameters.defaults
-        self.optional_context = optional_context
         self._hash: str | None = None
         self._secret: frozenset[str] | None = None
 
@@ -293,13 +283,8 @@ class Compiled:
 
 def compile_tool(tool: Tool) -> Compiled:
     """Work out how ``tool`` is validated and called."""
-    injected = frozenset(tool.injected)
-    parameters = read_parameters(tool.fn, tool.scope, injected)
-    return Compiled(
-        _plan(tool, parameters),
-        parameters,
-        optional_context=frozenset(parameters.optional_context),
-    )
+    parameters = read_parameters(tool.fn, tool.scope, frozenset(tool.injected))
+    return Compiled(_plan(tool, parameters), parameters)
 
 
 def _plan(tool: Tool, parameters: Parameters) -> Plan:
@@ -541,7 +526,7 @@ class Tool:
                 kwargs[name] = call.injected[name]
             elif name in self._values:
                 kwargs[name] = self._values[name]
-            elif name not in self.compiled.optional_context:
+            elif name not in self.compiled.parameters.optional_context:
                 raise ToolError(
                     call.tool,
                     f"the host gave no value for the context parameter {name!r}",
