@@ -397,7 +397,8 @@ def near_misses(
     """
     try:
         field = _Field(issue, expected_type, choices, bounds)
-        return _ordered(_tried(value, field))
+        found = _tried(value, field)
+        return tuple(name for name in REMEDIES if name in found)
     except Exception:  # noqa: BLE001 - advice must never get in the way of the failure itself
         return ()
 
@@ -454,10 +455,6 @@ def _tried(value: object, field: _Field) -> set[str]:
             break
         found.update(remedy(value, field))
     return found
-
-
-def _ordered(found: set[str]) -> tuple[str, ...]:
-    return tuple(name for name in REMEDIES if name in found)
 
 
 def _from_text(value: object, field: _Field) -> Sequence[str]:

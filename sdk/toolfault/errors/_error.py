@@ -616,7 +616,9 @@ class ToolError(ToolfaultError):
         if "issues" in given:
             self._set_issues(given["issues"])
         if "issues_total" in given:
-            self._set_issues_total(given["issues_total"])
+            total = given["issues_total"]
+            if is_a(total, int) and total >= len(self._issues):
+                self._issues_total = total
         cause = given.get("cause")
         if cause is not None and is_a(cause, BaseException) and cause is not self:
             self.__cause__ = cause
@@ -639,10 +641,6 @@ class ToolError(ToolfaultError):
                 raise ConfigError("issues are Issue objects: Issue(field, code, message)")
         self._issues = issues[:_MOST_ISSUES]
         self._issues_total = len(issues) if len(issues) > _MOST_ISSUES else None
-
-    def _set_issues_total(self, value: object) -> None:
-        if is_a(value, int) and value >= len(self._issues):
-            self._issues_total = value
 
     def _set_kind_of_failure(self, given: Mapping[str, Any]) -> None:
         """Set code, category and audience; keep what was chosen, derive the rest anew."""

@@ -22,7 +22,6 @@ from toolfault.errors._cleaning import (
     one_line,
     plain,
     redact_text,
-    redacted_repr,
     redaction_policy,
     safe_repr,
     secret_values,
@@ -548,13 +547,6 @@ def hides_value(
         and dict.get(error["ctx"], "field_type") == "Value"
         and _types.is_any(raw, str, bytes)
     )
-
-
-def represented(raw: object, *, hidden: bool) -> str | None:
-    """The redacted representation of a raw value, or None when there is none."""
-    if raw is ABSENT:
-        return None
-    return REDACTED if hidden else redacted_repr(raw)
 
 
 def clean_message(message: str, raw: object, *, hidden: bool) -> str:

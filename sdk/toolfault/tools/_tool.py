@@ -281,12 +281,6 @@ class Compiled:
         return ToolError.from_issues(tool, issues) if issues else None
 
 
-def compile_tool(tool: Tool) -> Compiled:
-    """Work out how ``tool`` is validated and called."""
-    parameters = read_parameters(tool.fn, tool.scope, frozenset(tool.injected))
-    return Compiled(_plan(tool, parameters), parameters)
-
-
 def _plan(tool: Tool, parameters: Parameters) -> Plan:
     if tool.model is not None:
         return plan_of_model(tool.model, parameters)
@@ -387,7 +381,8 @@ class Tool:
     def compiled(self) -> Compiled:
         """How arguments are validated; compiled when it is first needed."""
         if self._late.compiled is None:
-            self._late.compiled = compile_tool(self)
+            parameters = read_parameters(self.fn, self.scope, frozenset(self.injected))
+            self._late.compiled = Compiled(_plan(self, parameters), parameters)
         return self._late.compiled
 
     @property
