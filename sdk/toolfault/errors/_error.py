@@ -234,7 +234,7 @@ class ToolError(ToolfaultError):
         state = error.__dict__
         state["context"] = _text("context", context)
         if any(hints):
-            state["suggestion"] = _text("suggestion", _joined(hints))
+            state["suggestion"] = _text("suggestion", joined_hints(hints))
         ToolError._set_issues(error, issues)
         if count > len(state["_issues"]):
             state["_issues_total"] = count
@@ -359,11 +359,11 @@ class ToolError(ToolfaultError):
             cause=fixable[0].__cause__,
         )
         return merged.with_(
-            retry_hint=_joined(error.retry_hint for error in fixable),
+            retry_hint=joined_hints(error.retry_hint for error in fixable),
             retry_context={k: v for e in fixable for k, v in (e.retry_context or {}).items()}
             or None,
-            derived_hint=_joined(error.derived_hint for error in fixable),
-            suggestion=_joined(error.suggestion for error in fixable),
+            derived_hint=joined_hints(error.derived_hint for error in fixable),
+            suggestion=joined_hints(error.suggestion for error in fixable),
             tool_requested=fixable[0].tool_requested,
         )
 
@@ -774,7 +774,7 @@ def _is_plain(cause: BaseException) -> bool:
     return all(type(arg) in (str, int, float, bool, type(None)) for arg in cause.args)
 
 
-def _joined(hints: Iterable[str | None]) -> str | None:
+def joined_hints(hints: Iterable[str | None]) -> str | None:
     return " ".join(dict.fromkeys(hint for hint in hints if hint)) or None
 
 

@@ -38,6 +38,7 @@ from toolfault.errors import (
 )
 from toolfault.errors._cleaning import unchanging
 from toolfault.errors._codes import Word
+from toolfault.errors._error import joined_hints
 from toolfault.errors._types import ABSENT
 from toolfault.tools._call import Call, Repair, finished, has_handler, logger, say
 from toolfault.tools._checks import Finding, Findings, Loc
@@ -290,7 +291,7 @@ def advised(error: ToolError, arguments: Any, tool: Tool | None, *, ours: bool) 
             error = error.with_(issues=issues, issues_total=error.issues_total)
         _judge(issues, arguments, tool, derive=derive)
         if derive:
-            error.derived_hint = _joined(issue.hint for issue in issues)
+            error.derived_hint = joined_hints(issue.hint for issue in issues)
     elif derive and error.suggestion:
         error.derived_hint = error.suggestion
     if error.retry_hint is None and hints is not None:
@@ -314,11 +315,7 @@ def _authored(error: ToolError, hints: str | Mapping[str, str] | None) -> str | 
         hints.get(issue.field) or hints.get(issue.field_pattern) or hints.get(issue.root_field)
         for issue in error.issues
     ]
-    return _joined(found) or hints.get("*")
-
-
-def _joined(hints: Any) -> str | None:
-    return " ".join(dict.fromkeys(hint for hint in hints if hint)) or None
+    return joined_hints(found) or hints.get("*")
 
 
 def _judge(issues: tuple[Issue, ...], arguments: Any, tool: Tool | None, *, derive: bool) -> None:
