@@ -1434,6 +1434,14 @@ BREAKS: Final = (
         found_by=("tests/sdk/coerce",),
     ),
     Break(
+        name="sdk-sent-value-pickled",
+        promise="A failure that is pickled carries a secret that the model sent.",
+        file="sdk/toolfault/errors/_issue.py",
+        old="return (_rebuilt, (self._key(),))",
+        new="return (_rebuilt, ((*self._key(), self.sent),))",
+        found_by=("tests/sdk/tools/test_advice.py::test_what_was_sent_stays_in_the_process",),
+    ),
+    Break(
         name="sdk-near-miss-missing",
         promise="A field under another name is not reported as nearly right.",
         file="sdk/toolfault/coerce.py",
