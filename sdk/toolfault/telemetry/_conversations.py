@@ -69,8 +69,8 @@ def labels(tags: Mapping[str, str]) -> dict[str, str]:
 # The conversation, and the OpenTelemetry span, in which calls happen.
 
 
-class Scope:
-    """One entered conversation or turn; never changed after it was made.
+class Scope(NamedTuple):
+    """One entered conversation or turn.
 
     Attributes:
         conversation: The conversation.
@@ -78,12 +78,9 @@ class Scope:
         outer: The scope that was current before, restored when this one is left.
     """
 
-    __slots__ = ("conversation", "outer", "turn")
-
-    def __init__(self, conversation: Conversation, turn: str | None, outer: Scope | None) -> None:
-        self.conversation = conversation
-        self.turn = turn
-        self.outer = outer
+    conversation: Conversation
+    turn: str | None
+    outer: Scope | None
 
 
 _scope: ContextVar[Scope | None] = ContextVar("toolfault_conversation", default=None)

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar, Token
 from time import perf_counter, time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toolfault.errors import AvailabilityReason, ToolError
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # The one seam through which finished calls leave this layer: who listens, and what they get.
 
 
-class Repair:
+class Repair(NamedTuple):
     """One value that was repaired before validation: where, and between which types.
 
     Attributes:
@@ -31,22 +31,13 @@ class Repair:
         to_type: Python type name of what the function got.
     """
 
-    __slots__ = ("field", "from_type", "to_type")
-
-    def __init__(self, field: str, from_type: str, to_type: str) -> None:
-        self.field = field
-        self.from_type = from_type
-        self.to_type = to_type
+    field: str
+    from_type: str
+    to_type: str
 
     def to_dict(self) -> dict[str, str]:
         """Return the repair as it travels in events."""
-        return {"field": self.field, "from_type": self.from_type, "to_type": self.to_type}
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Repair) and self.to_dict() == other.to_dict()
-
-    def __hash__(self) -> int:
-        return hash((self.field, self.from_type, self.to_type))
+        return self._asdict()
 
     def __repr__(self) -> str:
         return f"Repair({self.field!r}, {self.from_type!r}, {self.to_type!r})"

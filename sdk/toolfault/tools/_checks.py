@@ -25,7 +25,7 @@ from datetime import date, datetime, time
 from decimal import Decimal, InvalidOperation
 from enum import Enum
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from toolfault.coerce import Coercion, coerce_bool, coerce_float, coerce_int, coerce_json
@@ -944,7 +944,7 @@ class FormatCheck(Check):
 # Objects with known fields: arguments, dataclasses, TypedDicts.
 
 
-class FieldCheck:
+class FieldCheck(NamedTuple):
     """One field of an object.
 
     Attributes:
@@ -955,22 +955,11 @@ class FieldCheck:
         description: Text shown in the schema, or None.
     """
 
-    __slots__ = ("check", "default", "description", "name", "required")
-
-    def __init__(
-        self,
-        name: str,
-        check: Check,
-        *,
-        required: bool = True,
-        default: object = ABSENT,
-        description: str | None = None,
-    ) -> None:
-        self.name = name
-        self.check = check
-        self.required = required
-        self.default = default
-        self.description = description
+    name: str
+    check: Check
+    required: bool = True
+    default: object = ABSENT
+    description: str | None = None
 
     def schema(self) -> dict[str, Any]:
         """Return the schema of the value with description and default."""
