@@ -134,26 +134,17 @@ _HOMES = {
     ),
     "toolfault.tools": ("ToolManager", "ToolRegistry", "report_validation_error", "tool"),
 }
-_ROOMS = (
-    "coerce",
-    "errors",
-    "formatting",
-    "integrations",
-    "testing",
-    "tools",
-    "validators",
-)
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> object:
     """Load a public name on first use (PEP 562)."""
-    home = f"toolfault.{name}" if name in _ROOMS else _HOME_OF.get(name)
-    if home is None:
+    if name not in __all__:
         raise AttributeError(f"module 'toolfault' has no attribute {name!r}")
+    home = _HOME_OF.get(name)
     with loading:
-        module = import_module(home)
-    value = module if name in _ROOMS else getattr(module, name)
+        module = import_module(home or f"toolfault.{name}")  # one without a home is a module
+    value = module if home is None else getattr(module, name)
     globals()[name] = value
     return value
 

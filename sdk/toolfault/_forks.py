@@ -12,8 +12,6 @@ import logging  # noqa: F401
 import os
 import threading
 
-__all__ = ["fork_safe_lock", "loading"]
-
 
 def fork_safe_lock() -> threading.RLock:
     """Return a lock that no other thread holds while the process forks.

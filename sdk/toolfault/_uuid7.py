@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["text_of", "uuid7"]
-
 
 def uuid7(unix_seconds: float) -> str:
     """Return a UUID version 7 (RFC 9562, section 5.7) in its 36-character text form.

@@ -13,13 +13,13 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime
+from itertools import islice
 from typing import Annotated, Any, TypeVar, Union
 
 from toolfault.errors import Issue
+from toolfault.errors._cleaning import strict_json
 from toolfault.errors._hints import closest
 from toolfault.errors._types import is_a, is_any
-
-Bounds = tuple[float | None, float | None]
 
 __all__ = [
     "COERCERS",
@@ -103,27 +103,19 @@ def coerce_json(value: object) -> object:
     if not is_a(value, str):
         return value
     try:
-        parsed = json.loads(str.__str__(value), parse_constant=_refused)
+        parsed = strict_json(str.__str__(value))
     except json.JSONDecodeError as exc:
         raise _invalid(exc.msg) from None
-    except RecursionError:
-        raise _invalid("nested too deep") from None
-    except ValueError as exc:
-        raise _invalid(str(exc)[:100]) from None
     return parsed if isinstance(parsed, (dict, list)) else value
 
 
 def container_from_json(text: str, kind: type) -> object | None:
     """*text* parsed when it is JSON of *kind* (`dict` or `list`), else None; never raises."""
     try:
-        parsed = json.loads(text, parse_constant=_refused)
-    except (ValueError, RecursionError):
+        parsed = strict_json(text)
+    except json.JSONDecodeError:
         return None
     return parsed if type(parsed) is kind else None
-
-
-def _refused(constant: str) -> object:
-    raise ValueError(f"{constant} is not a JSON number")
 
 
 def _invalid(reason: str) -> ValueError:
@@ -322,29 +314,23 @@ def coerce_date(value: object) -> object:
     return value if day is None else day
 
 
-def _object_from_text(value: object) -> object:
-    return _container(value, dict)
+def _container_of(kind: type) -> Callable[[object], object]:
+    """A coercer of JSON texts of *kind*; everything else stays unchanged."""
 
+    def coerce(value: object) -> object:
+        text = _text(value)
+        parsed = None if text is None else container_from_json(text, kind)
+        return value if parsed is None else parsed
 
-def _array_from_text(value: object) -> object:
-    return _container(value, list)
-
-
-def _container(value: object, kind: type) -> object:
-    """A JSON text of *kind* parsed; other texts unchanged, broken ones of that kind refused."""
-    text = _text(value)
-    if text is None or text.lstrip()[:1] not in {"{", "["}:
-        return value
-    parsed = coerce_json(text)
-    return parsed if isinstance(parsed, kind) else value
+    return coerce
 
 
 COERCERS: dict[str, Callable[[object], object]] = {
     "boolean": coerce_bool,
     "integer": coerce_int,
     "number": coerce_float,
-    "object": _object_from_text,
-    "array": _array_from_text,
+    "object": _container_of(dict),
+    "array": _container_of(list),
 }
 """What `coerce=True` does for a parameter of each JSON type; texts stay as they are."""
 
@@ -378,8 +364,6 @@ REMEDIES = (
 _BUDGET = 0.002
 _LONGEST_TEXT = 10_000
 _MOST_TRIED = 500
-_WORDS = {bool: "boolean", int: "integer", float: "number", str: "string", dict: "object"}
-_WORDS.update({list: "array", tuple: "array", set: "array", frozenset: "array"})
 _BOUND = re.compile(r"(<=|<|>=|>) (-?\d+(?:\.\d+)?)$")
 _QUOTED = re.compile(r"'((?:[^'\\]|\\.)*)'")
 
@@ -388,9 +372,7 @@ def near_misses(
     value: object,
     issue: Issue,
     *,
-    expected_type: type | str | None = None,
     choices: Iterable[object] | None = None,
-    bounds: Bounds | None = None,
 ) -> tuple[str, ...]:
     """The names of the remedies that would have accepted *value*.
 
@@ -398,64 +380,24 @@ def near_misses(
         value: The rejected value, as the model sent it. Objects other than JSON values and texts
             beyond 10,000 characters have no near miss.
         issue: What was wrong with it.
-        expected_type: What the field takes: a Python type or a JSON word (`integer`); by default
-            what the issue expected.
-        choices: The values the field takes; for an unexpected field, the names of the fields that
-            may have been meant.
-        bounds: The smallest and largest number the field takes.
+        choices: The values the field takes, by default those the issue expected; for an unexpected
+            field, the names of the fields that may have been meant.
 
     Returns:
         Names out of `REMEDIES`, in their order; empty when no remedy helps. What is not decided
         within two milliseconds is left out. Never raises.
     """
     try:
-        field = _Field(issue, expected_type, choices, bounds)
-        return _ordered(_tried(value, field))
+        if choices is None and issue.code.value == "invalid_choice":
+            choices = _QUOTED.findall(issue.expected or "")
+        texts = [each for each in islice(choices or (), _MOST_TRIED) if type(each) is str]
+        found = _tried(value, issue, texts)
+        return tuple(name for name in REMEDIES if name in found)
     except Exception:  # noqa: BLE001 - advice must never get in the way of the failure itself
         return ()
 
 
-class _Field:
-    """What the field of an issue takes, from the caller or from the issue itself."""
-
-    def __init__(
-        self,
-        issue: Issue,
-        expected_type: type | str | None,
-        choices: Iterable[object] | None,
-        bounds: Bounds | None,
-    ) -> None:
-        self.issue = issue
-        self.code = issue.code.value
-        expected = issue.expected or ""
-        if isinstance(expected_type, type):
-            expected_type = _WORDS.get(expected_type, "")
-        self.kind = expected if expected_type is None else expected_type
-        if choices is None and self.code == "invalid_choice":
-            choices = _QUOTED.findall(expected)
-        self.choices: list[object] = [] if choices is None else list(choices)[:_MOST_TRIED]
-        self.bounds = bounds if bounds is not None else _bounds_in(expected)
-
-    def takes(self, value: object) -> bool:
-        """Whether a repaired *value* is within the bounds and among the choices."""
-        if self.bounds is not None and type(value) in (int, float):
-            low, high = self.bounds
-            if (low is not None and value < low) or (high is not None and value > high):  # type: ignore[operator]
-                return False
-        if self.choices and self.code != "unknown_field":
-            return any(type(choice) is type(value) and choice == value for choice in self.choices)
-        return True
-
-
-def _bounds_in(expected: str) -> Bounds | None:
-    match = _BOUND.match(expected)
-    if match is None:
-        return None
-    number = float(match[2])
-    return (None, number) if match[1].startswith("<") else (number, None)
-
-
-def _tried(value: object, field: _Field) -> set[str]:
+def _tried(value: object, issue: Issue, choices: Sequence[str]) -> set[str]:
     found: set[str] = set()
     if type(value) is str and len(value) > _LONGEST_TEXT:
         return found
@@ -465,15 +407,11 @@ def _tried(value: object, field: _Field) -> set[str]:
     for remedy in _PROBES:
         if time.perf_counter() - wall > _BUDGET and time.thread_time() - begun > _BUDGET:
             break
-        found.update(remedy(value, field))
+        found.update(remedy(value, issue, choices))
     return found
 
 
-def _ordered(found: set[str]) -> tuple[str, ...]:
-    return tuple(name for name in REMEDIES if name in found)
-
-
-def _from_text(value: object, field: _Field) -> Sequence[str]:
+def _from_text(value: object, issue: Issue, _: Sequence[str]) -> Sequence[str]:
     """Booleans, numbers and dates written as text."""
     kinds: dict[str, tuple[str, Callable[[object], object], type]] = {
         "boolean": ("bool_from_string", coerce_bool, bool),
@@ -482,68 +420,67 @@ def _from_text(value: object, field: _Field) -> Sequence[str]:
     }
     if type(value) is not str:
         return ()
-    if field.kind.startswith("date"):
+    expected = issue.expected or ""
+    if expected.startswith("date"):
         return () if coerce_date(value) is value else ("date_from_string",)
-    kind = kinds.get(field.kind)
+    kind = kinds.get(expected)
     if kind is None:
         return ()
     name, coerce, wanted = kind
-    plain = coerce(value)
-    if type(plain) is wanted:
-        return (name,) if field.takes(plain) else ()
-    stripped = coerce(value.strip())
-    return (name, "strip") if type(stripped) is wanted and field.takes(stripped) else ()
+    if type(coerce(value)) is wanted:
+        return (name,)
+    return (name, "strip") if type(coerce(value.strip())) is wanted else ()
 
 
-def _from_json(value: object, field: _Field) -> Sequence[str]:
+def _from_json(value: object, issue: Issue, _: Sequence[str]) -> Sequence[str]:
     """Objects and arrays written as JSON text."""
-    if type(value) is not str or field.kind not in {"object", "array"}:
+    if type(value) is not str or issue.expected not in {"object", "array"}:
         return ()
-    kind = dict if field.kind == "object" else list
+    kind = dict if issue.expected == "object" else list
     return () if container_from_json(value, kind) is None else ("json_from_string",)
 
 
-def _wrapped(value: object, field: _Field) -> Sequence[str]:
+def _wrapped(value: object, issue: Issue, _: Sequence[str]) -> Sequence[str]:
     """A single value where a list of them is wanted."""
-    if field.kind != "array" or value is None or type(value) in (list, tuple, set, frozenset):
+    if issue.expected != "array" or value is None or type(value) in (list, tuple, set, frozenset):
         return ()
     if type(value) is str and value.lstrip()[:1] == "[":
         return ()
     return ("wrap_in_list",)
 
 
-def _chosen(value: object, field: _Field) -> Sequence[str]:
+def _chosen(value: object, issue: Issue, choices: Sequence[str]) -> Sequence[str]:
     """A choice but for white space, case or a slip of the pen."""
-    if type(value) is not str or not field.choices or field.code == "unknown_field":
+    if type(value) is not str or issue.code.value == "unknown_field":
         return ()
-    texts = [choice for choice in field.choices if type(choice) is str]
     stripped = value.strip()
-    if stripped != value and stripped in texts:
+    if stripped != value and stripped in choices:
         return ("strip",)
     folded = stripped.casefold()
-    if sum(choice.casefold() == folded for choice in texts) == 1:
+    if sum(choice.casefold() == folded for choice in choices) == 1:
         return ("fold_case",) if stripped == value else ("strip", "fold_case")
-    return ("close_choice",) if closest(value, texts) else ()
+    return ("close_choice",) if closest(value, choices) else ()
 
 
-def _renamed(value: object, field: _Field) -> Sequence[str]:
+def _renamed(_: object, issue: Issue, choices: Sequence[str]) -> Sequence[str]:
     """An unexpected field whose name is close to one that is missing."""
-    del value
-    if field.code != "unknown_field":
+    if issue.code.value != "unknown_field":
         return ()
-    name = str(field.issue.loc[-1]) if field.issue.loc else field.issue.field
-    names = [choice for choice in field.choices if type(choice) is str and choice != name]
-    return ("alias",) if closest(name, names) else ()
+    name = str(issue.loc[-1]) if issue.loc else issue.field
+    return ("alias",) if closest(name, [choice for choice in choices if choice != name]) else ()
 
 
-def _clamped(value: object, field: _Field) -> Sequence[str]:
+def _clamped(value: object, issue: Issue, _: Sequence[str]) -> Sequence[str]:
     """A number beyond its bounds."""
-    if field.bounds is None or field.code not in {"field_too_large", "field_too_small"}:
+    bound = _BOUND.match(issue.expected or "")
+    if bound is None or issue.code.value not in {"field_too_large", "field_too_small"}:
         return ()
-    number = coerce_float(value) if type(value) is str else value
+    number: Any = coerce_float(value) if type(value) is str else value
     if type(number) not in (int, float) or number != number:  # noqa: PLR0124 - NaN
         return ()
-    return () if field.takes(number) else ("clamp",)
+    limit = float(bound[2])
+    fits = number <= limit if bound[1].startswith("<") else number >= limit
+    return () if fits else ("clamp",)
 
 
 _PROBES = (_from_text, _from_json, _wrapped, _chosen, _renamed, _clamped)

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from toolfault.errors._cleaning import clean_text, cut, one_line, type_name
-from toolfault.errors._codes import FOOTER
+from toolfault.errors._cleaning import clean_text, cut, one_line, redacted_repr, type_name
+from toolfault.errors._codes import FOOTER, REDACTED
+from toolfault.errors._foreign import TYPE_CODES as PYDANTIC_CODES
 from toolfault.errors._foreign import (
-    NOTHING,
     clean_message,
     code_of_type,
     error_dicts,
@@ -20,10 +20,8 @@ from toolfault.errors._foreign import (
     plain_message,
     read_issues,
     received_of,
-    represented,
 )
-from toolfault.errors._foreign import TYPE_CODES as PYDANTIC_CODES
-from toolfault.errors._types import has
+from toolfault.errors._types import ABSENT, has
 
 __all__ = ["PYDANTIC_CODES", "code_of_type", "format_validation_errors"]
 
@@ -79,9 +77,9 @@ def _line(error: Mapping[str, Any]) -> tuple[str, str, str, str]:
     value = received_of(error)
     hidden = hides_value(error, loc, value, frozenset())
     message = clean_message(plain_message(error["msg"]), value, hidden=hidden)
-    if value is NOTHING:
+    if value is ABSENT:
         return (field_label(loc), message, *_NOTHING_RECEIVED)
-    received = cut(represented(value, hidden=hidden) or "", _LONGEST_RECEIVED)
+    received = cut(REDACTED if hidden else redacted_repr(value), _LONGEST_RECEIVED)
     return field_label(loc), message, type_name(value), received
 
 

@@ -25,6 +25,7 @@ from toolfault.errors import (
     type_and_size,
     type_name,
 )
+from toolfault.errors._cleaning import strict_json
 from toolfault.errors._types import is_a, is_any
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -224,10 +225,8 @@ def _pydantic_error(error: ToolError, field: str) -> Exception:
     context = {"text": message}
     if error.expected is not None:
         context["expected"] = error.expected
-    custom = getattr(sys.modules.get("pydantic_core"), "PydanticCustomError", None)
-    if custom is None:
-        return ValueError(message)
-    made: Exception = custom(error.code.value, "{text}", context)
+    pydantic_core: Any = sys.modules["pydantic_core"]  # which has called the validator
+    made: Exception = pydantic_core.PydanticCustomError(error.code.value, "{text}", context)
     return made
 
 
@@ -600,22 +599,11 @@ def validate_json(*, tool: str, field: str, value: object) -> str:
     """
     text = _text(tool, field, value)
     try:
-        json.loads(text, parse_constant=_no_constant)
+        strict_json(text)
     except json.JSONDecodeError as exc:
-        raise _bad_json(tool, field, text, str(exc)) from exc
-    except (ValueError, RecursionError) as exc:
-        raise _bad_json(tool, field, text, str(exc)[:100] or "nested too deep") from exc
+        words = f"must be valid JSON: {exc}"
+        raise _fail(tool, field, text, "malformed_json", words, "JSON", snippet=text) from exc
     return text
-
-
-def _no_constant(constant: str) -> object:
-    raise ValueError(f"{constant} is not a JSON number")
-
-
-def _bad_json(tool: str, field: str, text: str, reason: str) -> ToolError:
-    return _fail(
-        tool, field, text, "malformed_json", f"must be valid JSON: {reason}", "JSON", snippet=text
-    )
 
 
 def validate_url(

@@ -1191,8 +1191,8 @@ BREAKS: Final = (
         name="sdk-audience-swapped",
         promise="The user reads what was meant for the developer.",
         file="sdk/toolfault/errors/_error.py",
-        old="return _user_text(error) if audience is Audience.USER else _system_text(error)",
-        new="return _system_text(error) if audience is Audience.USER else _user_text(error)",
+        old="return _user_text(self) if audience is Audience.USER else _system_text(self)",
+        new="return _system_text(self) if audience is Audience.USER else _user_text(self)",
         found_by=(
             "tests/sdk/errors/test_render.py::test_user_and_model_read_the_same_whatever_the_reason",
         ),
@@ -1332,9 +1332,9 @@ BREAKS: Final = (
     Break(
         name="sdk-nan-is-json",
         promise="NaN in the arguments of a model reaches the tool.",
-        file="sdk/toolfault/tools/_arguments.py",
-        old="        return json.loads(trimmed, parse_constant=_refused)\n    except",
-        new="        return json.loads(trimmed)\n    except",
+        file="sdk/toolfault/errors/_cleaning.py",
+        old="        return json.loads(text, parse_constant=_refused)",
+        new="        return json.loads(text)",
         found_by=("tests/sdk/tools/test_decorator.py::test_text_that_is_not_json",),
     ),
     Break(
@@ -1450,6 +1450,14 @@ BREAKS: Final = (
         old='_FALSE = frozenset({"false", "0", "no", "off"})',
         new='_FALSE = frozenset({"false", "0", "no", "off", ""})',
         found_by=("tests/sdk/coerce",),
+    ),
+    Break(
+        name="sdk-sent-value-pickled",
+        promise="A failure that is pickled carries a secret that the model sent.",
+        file="sdk/toolfault/errors/_issue.py",
+        old="return (_rebuilt, (self._key(),))",
+        new="return (_rebuilt, ((*self._key(), self.sent),))",
+        found_by=("tests/sdk/tools/test_advice.py::test_what_was_sent_stays_in_the_process",),
     ),
     Break(
         name="sdk-near-miss-missing",
@@ -2612,8 +2620,8 @@ BREAKS: Final = (
         name="sdk-successes-of-clients-unmarked",
         promise="Counted successes of a server do not say which of them its client counts.",
         file="sdk/toolfault/telemetry/_conversations.py",
-        old="        return counted if counted_by is None else (*counted, counted_by)\n",
-        new="        return counted\n",
+        old="variant, config.environment, config.release, counted_by\n",
+        new="variant, config.environment, config.release, None\n",
         found_by=(
             "tests/sdk/telemetry/test_folding.py::test_what_a_client_counts_is_counted_apart",
         ),

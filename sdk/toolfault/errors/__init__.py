@@ -20,7 +20,6 @@ from toolfault.errors._cleaning import (
     redaction_policy,
     safe_repr,
     secret_values,
-    shown_value,
     snippet,
     to_jsonable,
     type_and_size,
@@ -52,7 +51,7 @@ from toolfault.errors._invocation import (
     ToolInvocationError,
     default_adapt_error,
 )
-from toolfault.errors._issue import Issue, NearMissLookup
+from toolfault.errors._issue import Issue
 from toolfault.errors._result import ToolResult
 from toolfault.errors._withhold import hide, withhold
 
@@ -71,7 +70,6 @@ __all__ = [
     "ErrorCategory",
     "InvocationKind",
     "Issue",
-    "NearMissLookup",
     "RedactionPolicy",
     "ToolError",
     "ToolErrorCode",
@@ -100,7 +98,6 @@ __all__ = [
     "safe_repr",
     "safe_text",
     "secret_values",
-    "shown_value",
     "snippet",
     "to_jsonable",
     "type_and_size",

@@ -6,15 +6,6 @@ from toolfault.errors import _types
 from toolfault.errors._cleaning import known_text, one_line, safe_repr
 from toolfault.errors._codes import ConfigError, ErrorCategory, ToolErrorCode
 
-__all__ = [
-    "code_of",
-    "exception_name",
-    "exception_text",
-    "returned_code",
-    "seed_code",
-    "type_text",
-]
-
 _LONGEST_TEXT = 16_000
 _PLAIN = frozenset({str, int, float, bool, bytes, type(None)})
 # Names of the base classes that client libraries give their own timeouts and broken connections.
@@ -38,11 +29,6 @@ def exception_text(exc: BaseException) -> str:
     except Exception:  # noqa: BLE001 - a hostile `__str__`
         return f"<unrepresentable {_types.class_name(exc)}>"
     return text[:_LONGEST_TEXT]
-
-
-def type_text(exc: BaseException) -> str:
-    """The class of an exception that has no text."""
-    return _types.class_name(exc)
 
 
 def exception_name(exc: BaseException) -> str:

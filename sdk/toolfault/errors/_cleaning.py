@@ -39,39 +39,6 @@ from toolfault.errors._types import is_a, is_any
 
 Redactor = Callable[[str], str]
 
-__all__ = [
-    "PLAIN_TYPES",
-    "RedactionPolicy",
-    "as_text",
-    "clean_name",
-    "clean_received",
-    "clean_text",
-    "configure_redaction",
-    "cut",
-    "extend_redaction",
-    "first_line",
-    "is_secret_key",
-    "is_secret_path",
-    "is_secret_value",
-    "known_text",
-    "one_line",
-    "plain",
-    "redact_json",
-    "redact_text",
-    "redacted_repr",
-    "redaction_policy",
-    "safe_repr",
-    "secret_values",
-    "shown_anyway",
-    "shown_value",
-    "snippet",
-    "to_jsonable",
-    "type_and_size",
-    "type_name",
-    "without",
-]
-
-
 # What counts as a secret in this process.
 
 _MOST_CACHED_KEYS = 4_096
@@ -590,12 +557,12 @@ def redact_text(text: str, limit: int | None = None) -> str:
     try:
         text = str.__str__(text)
         if limit is not None and len(text) > limit:
-            return _shortened(_clean(_whole_words(text[: limit + _MARGIN])), limit)
+            return cut(_clean(_whole_words(text[: limit + _MARGIN])), limit)
         if len(text) > WINDOW_HEAD + WINDOW_TAIL:
             head = _clean(_whole_words(text[:WINDOW_HEAD]))
             return f"{head}…<snip>…{_clean(_tail(text))}"
         cleaned = _clean(text)
-        return cleaned if limit is None else _shortened(cleaned, limit)
+        return cleaned if limit is None else cut(cleaned, limit)
     except Exception:  # noqa: BLE001 - fail closed whatever went wrong
         return REDACTED
 
@@ -607,10 +574,6 @@ def redact_name(name: str) -> str:
     credential where a name belongs. No recognisable one is shorter than eight characters.
     """
     return name if len(name) < 8 else redact_text(name)
-
-
-def _shortened(text: str, limit: int) -> str:
-    return text if len(text) <= limit else text[: max(limit - 1, 0)] + "…"
 
 
 def _whole_words(head: str) -> str:
@@ -923,12 +886,26 @@ def shown_value(value: object, *, hidden: bool = False) -> tuple[str, str, str]:
     return redact_text(shown) if len(shown) >= _SHORTEST_SECRET else shown, name, name
 
 
+_LONGEST_SENT = 10_000
+_KINDS = frozenset({dict, list, tuple, set, frozenset})
+
+
+def unchanging(value: object) -> object:
+    """*value* as it may be kept: an empty container stands for one; ABSENT for what may change."""
+    kind = type(value)
+    if kind is str and len(value) > _LONGEST_SENT:  # type: ignore[arg-type] # a text by its type
+        return _types.ABSENT
+    if kind in PLAIN_TYPES:
+        return value
+    return kind() if kind in _KINDS else _types.ABSENT
+
+
 def safe_repr(value: object, limit: int = LIMIT) -> str:
     """What `repr(value)` would say, without its dangers; not redacted.
 
     Values of JSON and of common standard library types look as Python shows them. An object with
     a `__repr__` of its own is never asked: it may raise, sleep or print a gigabyte. It is shown
-    as `<unrepresentable ClassName>`, bytes as `<bytes len=N>`, arrays by type and shape.
+    as `<unrepresentable ClassName>`, bytes as `<bytes len=N>`.
 
     Args:
         value: Anything.
@@ -1097,11 +1074,8 @@ def _length(value: object) -> int:
 
 
 def _described(value: object) -> str:
-    """An object that may not print itself: an array by its shape, anything else by its class."""
+    """An object that may not print itself, by its class."""
     name = type_name(value)
-    shape = _types.shape_of(value)
-    if shape is not None:
-        return f"<{name} shape={shape}>"
     if _types.is_a(value, type):
         return f"<class {one_line(_types.name_of(value))[:64]}>"
     return f"<unrepresentable {name}>" if _types.has_own(value, "__repr__") else f"<{name} object>"
@@ -1237,6 +1211,26 @@ def _printed(value: object) -> str:
     return str(iso()) if callable(iso) else str(value)
 
 
+def strict_json(text: str) -> object:
+    """The value of *text*, which holds JSON: no NaN and no infinities (RFC 8259).
+
+    Raises:
+        json.JSONDecodeError: It does not, or more than Python reads.
+    """
+    try:
+        return json.loads(text, parse_constant=_refused)
+    except json.JSONDecodeError:
+        raise
+    except RecursionError:
+        raise json.JSONDecodeError("Too deeply nested", text, 0) from None
+    except ValueError:  # a number with thousands of digits
+        raise json.JSONDecodeError("Number too large", text, 0) from None
+
+
+def _refused(constant: str) -> None:
+    raise json.JSONDecodeError(f"{constant} is not a JSON number", constant, 0)
+
+
 # Texts that are fit to be shown: clean of secrets, printable, bounded.
 
 _LONGEST_NAME = 256
@@ -1270,7 +1264,8 @@ _MOST_KNOWN = 1_000
 
 def clean_text(value: object, limit: int) -> str:
     """Any text without secrets and control characters, at most *limit* characters."""
-    return plain(redact_text(as_text(value, 4 * limit + 1_000), limit))
+    text = value if type(value) is str else as_text(value, 4 * limit + 1_000)
+    return plain(redact_text(text, limit))
 
 
 def known_text(text: str, limit: int) -> str:

@@ -16,27 +16,6 @@ from enum import Enum
 from toolfault._uuid7 import uuid7
 from toolfault.errors._types import is_a
 
-__all__ = [
-    "CATALOGUE_HINTS",
-    "FOOTER",
-    "INTERNAL_TEXT",
-    "MISSING_TEXT",
-    "REDACTED",
-    "ROOT",
-    "UNAVAILABLE_TEXT",
-    "UNEXPECTED_TEXT",
-    "Audience",
-    "AvailabilityReason",
-    "ConfigError",
-    "ErrorCategory",
-    "InvocationKind",
-    "ToolErrorCode",
-    "ToolfaultError",
-    "is_retryable",
-    "new_event_id",
-    "visible_code",
-]
-
 # The fixed words of the contract, in one place.
 
 UNAVAILABLE_TEXT = "This tool is not available"
@@ -63,7 +42,7 @@ class ConfigError(ToolfaultError, ValueError):
 # The closed vocabularies of a failure: audience, category, reason and kind.
 
 
-class _Word(str, Enum):
+class Word(str, Enum):
     """A lower-case word that is its own JSON form and its own text.
 
     `str()` and `format()` give the word on every Python: the standard library changed both
@@ -77,13 +56,13 @@ class _Word(str, Enum):
         return format(str(self.value), spec)
 
     @classmethod
-    def _missing_(cls, value: object) -> _Word | None:
+    def _missing_(cls, value: object) -> Word | None:
         if is_a(value, str):
             return cls._value2member_map_.get(value.strip().lower())  # type: ignore[return-value]
         return None
 
 
-class Audience(_Word):
+class Audience(Word):
     """Whom a failure is for; built from any spelling of case (`User`, `LLM`)."""
 
     USER = "user"
@@ -91,7 +70,7 @@ class Audience(_Word):
     SYSTEM = "system"
 
 
-class ErrorCategory(_Word):
+class ErrorCategory(Word):
     """What a failure means for the model: gone, fixable by other arguments, or neither."""
 
     AVAILABILITY = "availability"
@@ -99,7 +78,7 @@ class ErrorCategory(_Word):
     INTERNAL = "internal"
 
 
-class AvailabilityReason(_Word):
+class AvailabilityReason(Word):
     """Why a tool was not available; seen by the system audience only."""
 
     NOT_REGISTERED = "not_registered"
@@ -127,7 +106,7 @@ _PHRASES = {
 }
 
 
-class InvocationKind(_Word):
+class InvocationKind(Word):
     """Where in one tool call the failure arose."""
 
     TRANSPORT = "transport"
@@ -140,7 +119,7 @@ class InvocationKind(_Word):
 _LONGEST_CODE = 64
 
 
-class ToolErrorCode(str, Enum):
+class ToolErrorCode(Word):
     """The stable snake_case name of what went wrong.
 
     The set is open: `ToolErrorCode("my_code")` makes a custom code, which must match
@@ -172,12 +151,6 @@ class ToolErrorCode(str, Enum):
     CANCELLED = "cancelled"
     INTERNAL_ERROR = "internal_error"
     INTERNAL = INTERNAL_ERROR
-
-    def __str__(self) -> str:
-        return str(self.value)
-
-    def __format__(self, spec: str) -> str:
-        return format(str(self.value), spec)
 
     def __reduce_ex__(self, protocol: object) -> tuple[type[ToolErrorCode], tuple[str]]:
         # Some Pythons pickle members by name, which a custom code does not have.
@@ -228,8 +201,8 @@ _INTERNAL = frozenset(
     }
 )
 # Internal codes that would tell the model about the tool's inside are shown as `internal_error`.
-_HIDDEN = frozenset({"io", "configuration_error", "cancelled"})
-_RETRYABLE_INTERNAL = frozenset({"timeout", "rate_limited", "external_service_error"})
+HIDDEN_INTERNAL = frozenset({"io", "configuration_error", "cancelled"})
+RETRYABLE_INTERNAL = frozenset({"timeout", "rate_limited", "external_service_error"})
 
 _ALIASES = {
     "internal": "internal_error",
@@ -267,31 +240,6 @@ def _snake(text: str) -> str:
         parts.append(letter.lower())
         before = letter
     return "".join(parts)
-
-
-def visible_code(code: ToolErrorCode, category: ErrorCategory, *, authored: bool) -> str:
-    """The code as the model sees it.
-
-    Args:
-        code: The real code.
-        category: The category of this failure; a fixable `io` error keeps its code.
-        authored: Whether the author of the tool wrote text for the model: then a custom
-            internal code, which the same author chose, is shown too.
-    """
-    if category is ErrorCategory.AVAILABILITY:
-        return "not_available"
-    if category is ErrorCategory.INTERNAL and (
-        code.value in _HIDDEN or (code.is_custom and not authored)
-    ):
-        return "internal_error"
-    return str(code.value)
-
-
-def is_retryable(code: ToolErrorCode, category: ErrorCategory) -> bool:
-    """Whether the model may call again, with other input or later; advice, never an action."""
-    if category is ErrorCategory.PARAMETER:
-        return True
-    return category is ErrorCategory.INTERNAL and code.value in _RETRYABLE_INTERNAL
 
 
 # Ids of failures that are not reported, or not yet.

@@ -14,12 +14,12 @@ from toolfault.errors._classify import (
     exception_text,
     returned_code,
     seed_code,
-    type_text,
 )
 from toolfault.errors._cleaning import (
     as_text,
     clean_name,
     clean_received,
+    clean_text,
     cut,
     first_line,
     known_text,
@@ -35,9 +35,11 @@ from toolfault.errors._cleaning import (
 from toolfault.errors._codes import (
     CATALOGUE_HINTS,
     FOOTER,
+    HIDDEN_INTERNAL,
     INTERNAL_TEXT,
     MISSING_TEXT,
     REDACTED,
+    RETRYABLE_INTERNAL,
     ROOT,
     UNAVAILABLE_TEXT,
     UNEXPECTED_TEXT,
@@ -48,21 +50,11 @@ from toolfault.errors._codes import (
     InvocationKind,
     ToolErrorCode,
     ToolfaultError,
-    is_retryable,
     new_event_id,
-    visible_code,
 )
 from toolfault.errors._foreign import read_issues
 from toolfault.errors._issue import Issue
-from toolfault.errors._types import is_a
-
-__all__ = [
-    "STANDARD_WORDS",
-    "ToolError",
-    "values_in_repr",
-    "wordish",
-]
-
+from toolfault.errors._types import class_name, is_a
 
 _LONGEST_TEXT = 100_000
 _LONGEST_NAME = 256
@@ -242,7 +234,7 @@ class ToolError(ToolfaultError):
         state = error.__dict__
         state["context"] = _text("context", context)
         if any(hints):
-            state["suggestion"] = _text("suggestion", _joined(hints))
+            state["suggestion"] = _text("suggestion", joined_hints(hints))
         ToolError._set_issues(error, issues)
         if count > len(state["_issues"]):
             state["_issues_total"] = count
@@ -313,7 +305,7 @@ class ToolError(ToolfaultError):
             text, code = first_line(text, _LONGEST_SHOWN), ToolErrorCode(seed)
             category = ErrorCategory.PARAMETER
         else:
-            text, code, category = text or type_text(exc), code_of(exc), ErrorCategory.INTERNAL
+            text, code, category = text or class_name(exc), code_of(exc), ErrorCategory.INTERNAL
         error = cls._made(tool, as_text(text, _LONGEST_TEXT), code, category)
         error.__cause__ = exc
         error.quotes_exception = True
@@ -367,11 +359,11 @@ class ToolError(ToolfaultError):
             cause=fixable[0].__cause__,
         )
         return merged.with_(
-            retry_hint=_joined(error.retry_hint for error in fixable),
+            retry_hint=joined_hints(error.retry_hint for error in fixable),
             retry_context={k: v for e in fixable for k, v in (e.retry_context or {}).items()}
             or None,
-            derived_hint=_joined(error.derived_hint for error in fixable),
-            suggestion=_joined(error.suggestion for error in fixable),
+            derived_hint=joined_hints(error.derived_hint for error in fixable),
+            suggestion=joined_hints(error.suggestion for error in fixable),
             tool_requested=fixable[0].tool_requested,
         )
 
@@ -467,12 +459,24 @@ class ToolError(ToolfaultError):
     @property
     def retryable(self) -> bool:
         """Whether calling again, with other input or later, can help. The SDK never retries."""
-        return is_retryable(self.code, self.category)
+        if self.category is ErrorCategory.INTERNAL:
+            return self.code.value in RETRYABLE_INTERNAL
+        return self.category is ErrorCategory.PARAMETER
 
     @property
     def llm_code(self) -> str:
-        """The code as the model sees it."""
-        return visible_code(self.code, self.category, authored=bool(self.llm_message))
+        """The code as the model sees it; a fixable `io` error keeps its own.
+
+        Who wrote text for the model chose a custom internal code, too, and it is shown.
+        """
+        if self.category is ErrorCategory.AVAILABILITY:
+            return "not_available"
+        code = self.code
+        if self.category is ErrorCategory.INTERNAL and (
+            code.value in HIDDEN_INTERNAL or (code.is_custom and not self.llm_message)
+        ):
+            return "internal_error"
+        return str(code.value)
 
     @property
     def fingerprint(self) -> str:
@@ -490,7 +494,10 @@ class ToolError(ToolfaultError):
         Raises:
             ValueError: *audience* is not an audience.
         """
-        return rendered(self, self.audience if audience is None else Audience(audience))
+        audience = self.audience if audience is None else Audience(audience)
+        if audience is Audience.LLM:
+            return _llm_text(self)
+        return _user_text(self) if audience is Audience.USER else _system_text(self)
 
     format_for_audience = render
 
@@ -500,7 +507,25 @@ class ToolError(ToolfaultError):
 
     def to_llm_payload(self) -> dict[str, object]:
         """The failure for the model as JSON: always the same 14 keys, at most 8 KiB."""
-        return llm_payload(self)
+        payload: dict[str, object] = {
+            "ok": False,
+            "success": False,
+            "tool": called(self),
+            "code": self.llm_code,
+            "category": self.category.value,
+            "message": _llm_text(self),
+            "field": None,
+            "expected": None,
+            "received": None,
+            "snippet": None,
+            "issues": [],
+            "retryable": self.retryable,
+            "retry_hint": _payload_hint(self),
+            "retry_context": None,
+        }
+        if self.category is ErrorCategory.PARAMETER:
+            payload.update(_payload_details(self))
+        return _fitted(payload)
 
     def __str__(self) -> str:
         return f"{self.code.value} error in tool {self.tool}: {self.message}"
@@ -591,7 +616,9 @@ class ToolError(ToolfaultError):
         if "issues" in given:
             self._set_issues(given["issues"])
         if "issues_total" in given:
-            self._set_issues_total(given["issues_total"])
+            total = given["issues_total"]
+            if is_a(total, int) and total >= len(self._issues):
+                self._issues_total = total
         cause = given.get("cause")
         if cause is not None and is_a(cause, BaseException) and cause is not self:
             self.__cause__ = cause
@@ -614,10 +641,6 @@ class ToolError(ToolfaultError):
                 raise ConfigError("issues are Issue objects: Issue(field, code, message)")
         self._issues = issues[:_MOST_ISSUES]
         self._issues_total = len(issues) if len(issues) > _MOST_ISSUES else None
-
-    def _set_issues_total(self, value: object) -> None:
-        if is_a(value, int) and value >= len(self._issues):
-            self._issues_total = value
 
     def _set_kind_of_failure(self, given: Mapping[str, Any]) -> None:
         """Set code, category and audience; keep what was chosen, derive the rest anew."""
@@ -751,7 +774,7 @@ def _is_plain(cause: BaseException) -> bool:
     return all(type(arg) in (str, int, float, bool, type(None)) for arg in cause.args)
 
 
-def _joined(hints: Iterable[str | None]) -> str | None:
+def joined_hints(hints: Iterable[str | None]) -> str | None:
     return " ".join(dict.fromkeys(hint for hint in hints if hint)) or None
 
 
@@ -900,14 +923,17 @@ def occurs(value: str, text: str) -> bool:
     start = text.find(value)
     while start >= 0:
         end = start + len(value)
-        before = text[start - 1 : start]
-        after = text[end : end + 1]
-        if not (wordish(before) and wordish(value[:1])) and not (
-            wordish(after) and wordish(value[-1:])
-        ):
+        if stands_alone(text[start - 1 : start], value, text[end : end + 1]):
             return True
         start = text.find(value, start + 1)
     return False
+
+
+def stands_alone(before: str, value: str, after: str) -> bool:
+    """Whether *value*, between these characters, is no part of a longer word or number."""
+    return not (wordish(before) and wordish(value[:1])) and not (
+        wordish(after) and wordish(value[-1:])
+    )
 
 
 def wordish(character: str) -> bool:
@@ -927,24 +953,13 @@ _LONGEST_CONTEXT = 100
 _MOST_FIELDS = 20
 
 
-def rendered(error: ToolError, audience: Audience) -> str:
-    """*error* as *audience* reads it; never empty."""
-    if audience is Audience.LLM:
-        return llm_text(error)
-    return _user_text(error) if audience is Audience.USER else _system_text(error)
-
-
 def called(error: ToolError) -> str:
     """The name the caller used, fit to be shown."""
     return clean_name(error.tool_requested or error.tool, _LONGEST_TOOL) or "unknown"
 
 
-def clean_issues(error: ToolError) -> tuple[Issue, ...]:
-    """The issues of *error* with their values cut to what the model is shown."""
-    return _cut_issues(error.issues)
-
-
 def _cut_issues(issues: tuple[Issue, ...]) -> tuple[Issue, ...]:
+    """*issues* with their values cut to what the model is shown."""
     for issue in issues:
         if issue.received is not None and len(issue.received) > LONGEST_RECEIVED:
             return tuple(issue.cut(LONGEST_RECEIVED) for issue in issues)
@@ -965,13 +980,13 @@ def bare(text: str) -> str:
 # The model
 
 
-def llm_text(error: ToolError) -> str:
+def _llm_text(error: ToolError) -> str:
     """The text of the tool result: corrective for arguments, a fixed sentence otherwise."""
     if error.told:
-        return _cleaned(error.told, LONGEST_LLM)
+        return clean_text(error.told, LONGEST_LLM)
     if error.category is ErrorCategory.AVAILABILITY:
         return UNAVAILABLE_TEXT
-    authored = _cleaned(error.llm_message, LONGEST_LLM) if error.llm_message else ""
+    authored = clean_text(error.llm_message, LONGEST_LLM) if error.llm_message else ""
     if error.category is ErrorCategory.INTERNAL:
         return authored or INTERNAL_TEXT
     text = authored or f"Error: {_corrective(error)}"
@@ -1006,7 +1021,7 @@ def _authored(error: ToolError, limit: int) -> str:
     if error.received is not None and _received(error) == REDACTED:
         for value in values_in_repr(error.received):
             text = text.replace(value, REDACTED)
-    return _cleaned(text, limit)
+    return clean_text(text, limit)
 
 
 def composed_message(error: ToolError) -> str:
@@ -1029,11 +1044,7 @@ def _composed(error: ToolError, found: tuple[Issue, ...]) -> str:
 def shown_hint(error: ToolError) -> str | None:
     """The authored hint, else the derived one, fit for the model."""
     hint = error.retry_hint or error.derived_hint
-    return _cleaned(hint, LONGEST_HINT) if hint else None
-
-
-def _cleaned(text: str, limit: int) -> str:
-    return plain(redact_text(text, limit))
+    return clean_text(hint, LONGEST_HINT) if hint else None
 
 
 def fit_lines(text: str, limit: int) -> str:
@@ -1045,7 +1056,7 @@ def fit_lines(text: str, limit: int) -> str:
     if lines[-1].startswith("Hint: ") and len(lines) > 2 and lines[-2] == FOOTER:
         footer = f"{FOOTER}\n{lines[-1]}"
     if len(lines) < 3 or len(lines[0]) + len(footer) + 8 > limit:
-        return _fit_long_line(text, limit)
+        return snippet(text, max(limit - 8, 8))[:limit]
     left = limit - len(footer) - 3
     kept = [lines[0]]
     left -= len(lines[0]) + 1
@@ -1055,10 +1066,6 @@ def fit_lines(text: str, limit: int) -> str:
         kept.append(line)
         left -= len(line) + 1
     return "\n".join([*kept, "…", footer])
-
-
-def _fit_long_line(text: str, limit: int) -> str:
-    return snippet(text, max(limit - 8, 8))[:limit]
 
 
 # The person
@@ -1080,11 +1087,11 @@ def _for_the_person(error: ToolError) -> str:
     """An internal failure is explained to the person only when its author addressed them."""
     if error.audience is not Audience.USER or not error.is_authored:
         return ""
-    return first_line(bare(_cleaned(error.message, LONGEST_USER_LINE * 2)), LONGEST_USER_LINE)
+    return first_line(bare(clean_text(error.message, LONGEST_USER_LINE * 2)), LONGEST_USER_LINE)
 
 
 def _user_composed(error: ToolError) -> str:
-    issues = clean_issues(error)
+    issues = _cut_issues(error.issues)
     context = clean_context(error)
     if error.issues_total == 1:
         issue = issues[0]
@@ -1150,7 +1157,7 @@ def shown_snippet(error: ToolError) -> str | None:
 
 
 def _line(text: str | None, limit: int) -> str | None:
-    return None if text is None else one_line(_cleaned(text, limit))
+    return None if text is None else one_line(clean_text(text, limit))
 
 
 def _context_line(error: ToolError) -> str | None:
@@ -1163,32 +1170,9 @@ def _context_line(error: ToolError) -> str | None:
 
 MOST_PAYLOAD_BYTES = 8_192
 MOST_CONTEXT_BYTES = 4_096
-_MOST_PAYLOAD_ISSUES = 20
+_MOST_ISSUES_SHOWN = 20
 _SHORTEST_MESSAGE = 256
 _LONGEST_CONTEXT_TEXT = 520
-
-
-def llm_payload(error: ToolError) -> dict[str, object]:
-    """The payload of *error*."""
-    payload: dict[str, object] = {
-        "ok": False,
-        "success": False,
-        "tool": called(error),
-        "code": error.llm_code,
-        "category": error.category.value,
-        "message": llm_text(error),
-        "field": None,
-        "expected": None,
-        "received": None,
-        "snippet": None,
-        "issues": [],
-        "retryable": error.retryable,
-        "retry_hint": _payload_hint(error),
-        "retry_context": None,
-    }
-    if error.category is ErrorCategory.PARAMETER:
-        payload.update(_payload_details(error))
-    return _fitted(payload)
 
 
 def _payload_hint(error: ToolError) -> str | None:
@@ -1200,19 +1184,14 @@ def _payload_hint(error: ToolError) -> str | None:
 
 
 def _payload_details(error: ToolError) -> dict[str, object]:
-    field = clean_name(error.field) if error.field else None
-    received = clean_received(
-        error.received,
-        field=error.field,
-        received_type=error.received_type,
-        limit=LONGEST_RECEIVED,
-    )
     return {
-        "field": field,
+        "field": clean_name(error.field) if error.field else None,
         "expected": None if error.expected is None else cut(redact_text(error.expected), 500),
-        "received": received,
+        "received": _received(error),
         "snippet": shown_snippet(error),
-        "issues": [_payload_issue(issue) for issue in clean_issues(error)[:_MOST_PAYLOAD_ISSUES]],
+        "issues": [
+            _payload_issue(issue) for issue in _cut_issues(error.issues[:_MOST_ISSUES_SHOWN])
+        ],
         "retry_context": bounded_context(error),
     }
 

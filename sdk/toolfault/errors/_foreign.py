@@ -22,36 +22,17 @@ from toolfault.errors._cleaning import (
     one_line,
     plain,
     redact_text,
-    redacted_repr,
     redaction_policy,
     safe_repr,
     secret_values,
     shown_anyway,
-    shown_value,
 )
 from toolfault.errors._codes import MISSING_TEXT, REDACTED, ROOT, UNEXPECTED_TEXT, ToolErrorCode
 from toolfault.errors._hints import listed
 from toolfault.errors._issue import Issue
-from toolfault.errors._types import has
+from toolfault.errors._types import ABSENT, has
 
 Loc = tuple[str | int, ...]
-
-__all__ = [
-    "KEYWORD_CODES",
-    "NOTHING",
-    "TYPE_CODES",
-    "clean_message",
-    "code_of_type",
-    "error_dicts",
-    "field_label",
-    "hides_value",
-    "is_validation_error",
-    "plain_message",
-    "read_issues",
-    "received_of",
-    "represented",
-    "wanted_types",
-]
 
 # What every pydantic error type means: its code, and what was expected in JSON words.
 
@@ -213,11 +194,6 @@ def expected_of(name: str, context: dict[str, Any] | None) -> str | None:
 # What the model really sent for one error: the raw arguments, walked along the error's path.
 
 
-class _Nothing:
-    """The mark for "no such value"; None is a value."""
-
-
-NOTHING = _Nothing()
 _LONGEST_PATH = 24
 _SCALARS = (str, int, float, bool, type(None))
 
@@ -228,24 +204,24 @@ def raw_value(args: object, loc: Loc, seen: object, *, failed: Sequence[Loc] = (
     Args:
         args: The arguments as the model sent them.
         loc: The path of the error; may contain labels of union branches.
-        seen: The value the validation library reports, or `NOTHING`.
+        seen: The value the validation library reports, or `ABSENT`.
         failed: The paths of all errors of this validation.
 
     Returns:
         What was sent at *loc*; the whole value of the field for an error inside a branch of a
         union without a tag; *seen* where the path does not start in *args* (an alias, say);
-        `NOTHING` when there is no value at all.
+        `ABSENT` when there is no value at all.
     """
     if not loc or len(loc) > _LONGEST_PATH:
         return seen
-    if type(args) is dict and len(loc) == 1 and args.get(loc[0], NOTHING) is seen:
+    if type(args) is dict and len(loc) == 1 and args.get(loc[0], ABSENT) is seen:
         return seen  # what nearly all errors are: the value of an argument, as it was sent
     if loc[-1] == "[key]":
         return seen
     values = _walk(args, loc)
     if not values:
         return seen
-    labels = () if seen is NOTHING else _labels(args, loc, seen)
+    labels = () if seen is ABSENT else _labels(args, loc, seen)
     return _of_field(args, loc, labels, seen, failed) if labels else values[-1]
 
 
@@ -275,7 +251,7 @@ def _walk(args: object, loc: Sequence[str | int]) -> list[object]:
     current = args
     for part in loc:
         current = _child(current, part)
-        if current is NOTHING:
+        if current is ABSENT:
             break
         values.append(current)
     return values
@@ -283,13 +259,13 @@ def _walk(args: object, loc: Sequence[str | int]) -> list[object]:
 
 def _child(value: Any, part: str | int) -> object:
     if _types.is_a(value, dict):
-        return dict.get(value, part, NOTHING)
+        return dict.get(value, part, ABSENT)
     if type(part) is int:
         if _types.is_a(value, list):
-            return list.__getitem__(value, part) if 0 <= part < list.__len__(value) else NOTHING
+            return list.__getitem__(value, part) if 0 <= part < list.__len__(value) else ABSENT
         if _types.is_a(value, tuple):
-            return tuple.__getitem__(value, part) if 0 <= part < tuple.__len__(value) else NOTHING
-    return NOTHING
+            return tuple.__getitem__(value, part) if 0 <= part < tuple.__len__(value) else ABSENT
+    return ABSENT
 
 
 def _labels(args: object, loc: Sequence[str | int], seen: object) -> tuple[int, ...]:
@@ -300,10 +276,10 @@ def _labels(args: object, loc: Sequence[str | int], seen: object) -> tuple[int, 
     walked = _last(_walk(args, loc), len(loc))
     if _same(walked, seen) or _coerced(walked, seen):
         return ()
-    for skipped in _subsets(len(loc), first=1 if walked is not NOTHING else 0):
+    for skipped in _subsets(len(loc), first=1 if walked is not ABSENT else 0):
         kept = [part for place, part in enumerate(loc) if place not in skipped]
         found = _last(_walk(args, kept), len(kept)) if kept else args
-        if found is not NOTHING and (_same(found, seen) or _coerced(found, seen)):
+        if found is not ABSENT and (_same(found, seen) or _coerced(found, seen)):
             return skipped
     return ()
 
@@ -318,7 +294,7 @@ def _subsets(length: int, *, first: int) -> list[tuple[int, ...]]:
 
 
 def _last(values: list[object], length: int) -> object:
-    return values[-1] if len(values) == length else NOTHING
+    return values[-1] if len(values) == length else ABSENT
 
 
 def _same(a: object, b: object) -> bool:
@@ -412,27 +388,16 @@ def _ordinary_issues(
         return None
     issues = []
     for error in errors:
-        loc, name, value = error["loc"], error["type"], error.get("input", NOTHING)
+        loc, name, value = error["loc"], error["type"], error.get("input", ABSENT)
         code = TYPE_CODES.get(name)
         if len(loc) != 1 or code is None or code in _SPECIAL_CODES or name in _SPECIAL_TYPES:
             return None
-        if type(loc[0]) is not str or args.get(loc[0], NOTHING) is not value:
+        if type(loc[0]) is not str or args.get(loc[0], ABSENT) is not value:
             return None
         if type(value) not in _OF_JSON or loc[0] in secret or is_secret_path(loc):
             return None
-        received, kind, stand_in = shown_value(value)
-        issues.append(
-            Issue.of_value(
-                loc,
-                code,
-                error["msg"],
-                expected=expected_of(name, error.get("ctx")),
-                received=received,
-                received_type=kind,
-                stand_in=stand_in,
-                type=name,
-            )
-        )
+        expected = expected_of(name, error.get("ctx"))
+        issues.append(Issue.of_value(loc, code, error["msg"], value, expected=expected, type=name))
     return None if secret_values(args) else issues
 
 
@@ -466,8 +431,8 @@ def _in_one_form(error: dict[str, Any]) -> dict[str, Any]:
         "msg": as_text(dict.get(error, "msg", ""), 4 * _LONGEST_MESSAGE),
         "ctx": context if context is None or _types.is_a(context, dict) else None,
     }
-    value = dict.get(error, "input", NOTHING)
-    return form if value is NOTHING else {**form, "input": value}
+    value = dict.get(error, "input", ABSENT)
+    return form if value is ABSENT else {**form, "input": value}
 
 
 def _location(loc: Any) -> tuple[str | int, ...]:
@@ -506,9 +471,9 @@ def _pydantic_issue(
     tag = _missing_tag(error) if name == _NO_TAG else None
     if tag is not None:
         loc = (*loc, tag)
-    raw: object = NOTHING
+    raw: object = ABSENT
     if not _has_no_value(error, code):
-        raw = error.get("input", NOTHING)
+        raw = error.get("input", ABSENT)
         if args is not None:
             raw = raw_value(args, loc, raw, failed=failed)
     hidden = hides_value(error, loc, raw, secret)
@@ -518,31 +483,9 @@ def _pydantic_issue(
         message = UNEXPECTED_TEXT
     elif hidden:
         message = clean_message(message, raw, hidden=True)
-    return _issue_of(loc, code, message, expected_of(name, error["ctx"]), raw, hidden, name or None)
-
-
-def _issue_of(
-    loc: Loc,
-    code: str,
-    message: str,
-    expected: str | None,
-    raw: object,
-    hidden: bool,
-    kind: str | None,
-) -> Issue:
-    """The issue of the value *raw* at *loc*; `NOTHING` has no representation."""
-    received = received_type = stand_in = None
-    if raw is not NOTHING:
-        received, received_type, stand_in = shown_value(raw, hidden=hidden)
+    expected = expected_of(name, error["ctx"])
     return Issue.of_value(
-        loc,
-        code,
-        message,
-        expected=expected,
-        received=received,
-        received_type=received_type,
-        stand_in=stand_in,
-        type=kind,
+        loc, code, message, raw, hidden=hidden, expected=expected, type=name or None
     )
 
 
@@ -569,9 +512,9 @@ def field_label(loc: Sequence[str | int]) -> str:
 
 
 def received_of(error: Mapping[str, Any]) -> object:
-    """The value one pydantic error reports, or `NOTHING` where it is not a value of the field."""
+    """The value one pydantic error reports, or `ABSENT` where it is not a value of the field."""
     code = code_of_type(error["type"])
-    return NOTHING if _has_no_value(error, code) else error.get("input", NOTHING)
+    return ABSENT if _has_no_value(error, code) else error.get("input", ABSENT)
 
 
 def _has_no_value(error: Mapping[str, Any], code: str) -> bool:
@@ -606,16 +549,9 @@ def hides_value(
     )
 
 
-def represented(raw: object, *, hidden: bool) -> str | None:
-    """The redacted representation of a raw value, or None when there is none."""
-    if raw is NOTHING:
-        return None
-    return REDACTED if hidden else redacted_repr(raw)
-
-
 def clean_message(message: str, raw: object, *, hidden: bool) -> str:
     """*message* without secrets, also when it repeats the hidden value itself."""
-    if hidden and raw is not NOTHING:
+    if hidden and raw is not ABSENT:
         shown = str.__str__(raw) if _types.is_a(raw, str) else safe_repr(raw, 500)
         if len(shown) > 2:
             message = message.replace(shown, REDACTED)
@@ -770,10 +706,12 @@ def _schema_issue(
     raw: Sequence[object] = (),
     secret: Set[str] = frozenset(),
 ) -> Issue:
-    value = raw[0] if raw else NOTHING
+    value = raw[0] if raw else ABSENT
     hidden = hides_value(None, loc, value, secret)
     code = KEYWORD_CODES.get(keyword, "invalid_input")
-    return _issue_of(loc, code, message, expected, value, hidden, keyword[:128])
+    return Issue.of_value(
+        loc, code, message, value, hidden=hidden, expected=expected, type=keyword[:128]
+    )
 
 
 def _missing_name(error: Any, instance: dict[str, object]) -> str:
@@ -911,7 +849,7 @@ def _msgspec_issue(
     args: object,
     secret: Set[str],
 ) -> Issue:
-    raw = NOTHING if code == "missing_field" or not loc else raw_value(args, loc, NOTHING)
+    raw = ABSENT if code == "missing_field" or not loc else raw_value(args, loc, ABSENT)
     hidden = hides_value(None, loc, raw, secret)
     message = clean_message(message, raw, hidden=hidden)
-    return _issue_of(loc, code, message, expected, raw, hidden, "msgspec")
+    return Issue.of_value(loc, code, message, raw, hidden=hidden, expected=expected, type="msgspec")

@@ -10,11 +10,9 @@ import re
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
-from toolfault.errors._cleaning import is_secret_key, one_line, plain, redact_text, safe_repr
+from toolfault.errors._cleaning import one_line, plain, redact_text, safe_repr
 from toolfault.errors._issue import Issue
 from toolfault.errors._types import is_a
-
-__all__ = ["closest", "did_you_mean", "example_of", "listed", "with_tools"]
 
 _MOST_OPTIONS = 500
 _LONGEST_WORD = 64
@@ -29,7 +27,6 @@ _EXAMPLES: dict[str, object] = {
     "string": "text",
     "object": {"key": "value"},
     "array": ["item"],
-    "null": None,
     "date (YYYY-MM-DD)": "2024-01-31",
     "time (HH:MM:SS)": "12:30:00",
     "datetime (ISO 8601)": "2024-01-31T12:30:00Z",
@@ -112,23 +109,13 @@ def with_tools(text: str, called: str, known: Sequence[str]) -> str:
     return " ".join([f"{text}{end}", *more])
 
 
-def example_of(issue: Issue, *, value: object = None) -> str | None:
-    """An example of what *issue* expected: `Example: {"port": 80}`.
-
-    Args:
-        issue: What is wrong.
-        value: What the right value would be, when a remedy found it; never shown when its
-            field is secret.
-    """
-    if issue.expected is None or issue.is_root:
+def example_of(issue: Issue) -> str | None:
+    """An example of what *issue* expected: `Example: {"port": 1}`; None where there is none."""
+    shown = _EXAMPLES.get(issue.expected or "")
+    if shown is None or issue.is_root:
         return None
     name = str(issue.loc[-1]) if issue.loc else issue.field
-    shown = value
-    if value is None or is_secret_key(name):
-        shown = _EXAMPLES.get(issue.expected)
-        if shown is None:
-            return None
-    text = json.dumps({name: shown}, ensure_ascii=False, default=str)
+    text = json.dumps({name: shown}, ensure_ascii=False)
     return f"Example: {one_line(redact_text(text, 200))}"
 
 

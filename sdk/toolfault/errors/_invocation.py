@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from toolfault.errors._classify import code_of, exception_text, type_text
+from toolfault.errors._classify import code_of, exception_text
 from toolfault.errors._cleaning import as_text, redacted_repr, type_and_size, type_name
 from toolfault.errors._codes import InvocationKind, ToolfaultError
 from toolfault.errors._error import ToolError
 from toolfault.errors._foreign import is_validation_error
-from toolfault.errors._types import is_a
-
-__all__ = ["ArgumentsNotObjectError", "ToolInvocationError", "default_adapt_error"]
+from toolfault.errors._types import class_name, is_a
 
 
 class ArgumentsNotObjectError(ToolfaultError, TypeError):
@@ -149,7 +147,7 @@ def _internal(invocation: ToolInvocationError) -> ToolError:
     if exc is None:
         return ToolError(invocation.tool, "unknown failure", "internal_error")
     error = ToolError(
-        invocation.tool, exception_text(exc) or type_text(exc), code_of(exc), cause=exc
+        invocation.tool, exception_text(exc) or class_name(exc), code_of(exc), cause=exc
     )
     error.quotes_exception = True
     return error

@@ -13,11 +13,12 @@ from toolfault.errors._cleaning import (
     cut,
     known_text,
     redaction_policy,
+    shown_value,
+    unchanging,
     without,
 )
 from toolfault.errors._codes import MISSING_TEXT, ROOT, UNEXPECTED_TEXT, ToolErrorCode
-
-__all__ = ["Issue", "NearMissLookup"]
+from toolfault.errors._types import ABSENT
 
 LONGEST_FIELD = 256
 LONGEST_MESSAGE = 500
@@ -45,6 +46,10 @@ class Issue:
         hint: A derived hint (did-you-mean, example of the form), for who asks for it.
         stand_in: Type and size of what was sent (`str, 18 characters`), told in the place of
             *received* wherever values must not be.
+
+    Attributes:
+        sent: What was sent, so that its near misses can be named: a value that cannot change, an
+            empty container of its kind, or ABSENT. It is never shown, sent or pickled.
     """
 
     __slots__ = (
@@ -57,6 +62,7 @@ class Issue:
         "message",
         "received",
         "received_type",
+        "sent",
         "stand_in",
         "type",
     )
@@ -69,9 +75,10 @@ class Issue:
     received_type: str | None
     type: str | None
     loc: tuple[str | int, ...]
-    _near_miss: tuple[str, ...] | NearMissLookup
+    _near_miss: tuple[str, ...] | Callable[[Issue], tuple[str, ...]]
     hint: str | None
     stand_in: str | None
+    sent: object
 
     def __init__(  # noqa: PLR0913 - one field each
         self,
@@ -101,6 +108,7 @@ class Issue:
         self._near_miss = tuple(near_miss)
         self.hint = _known(hint, LONGEST_MESSAGE)
         self.stand_in = None if stand_in is None else as_text(stand_in, LONGEST_TYPE)
+        self.sent = ABSENT
 
     @classmethod
     def of_value(
@@ -108,17 +116,22 @@ class Issue:
         loc: tuple[str | int, ...],
         code: str,
         message: str,
+        value: object,
         *,
+        hidden: bool = False,
         expected: str | None,
-        received: str | None,
-        received_type: str | None,
-        stand_in: str | None,
         type: str | None = None,  # noqa: A002 - the name of the field on the wire
     ) -> Issue:
-        """The issue of a value at *loc*, for who has a clean representation of it.
+        """The issue of *value*, or of none where it is ABSENT, at *loc*.
 
-        The arguments are those of the constructor. Names and sentences are cleaned here;
-        *received*, its type and its stand-in are taken as they are.
+        Args:
+            loc: Its path.
+            code: What is wrong.
+            message: The same in words.
+            value: What was sent.
+            hidden: Whether it must not be shown.
+            expected: What would have been right.
+            type: The error type of the validation library.
         """
         issue = cls.__new__(cls)
         known = redaction_policy().clean_texts
@@ -135,12 +148,15 @@ class Issue:
             message = known_text(message, LONGEST_MESSAGE) or _default_text(issue.code)
         issue.message = message
         issue.expected = expected if expected in known else _known(expected, LONGEST_EXPECTED)
-        issue.received = received
-        issue.received_type = received_type
+        issue.received = issue.received_type = issue.stand_in = None
+        issue.sent = value
+        if value is not ABSENT:
+            shown = shown_value(value, hidden=hidden)
+            issue.received, issue.received_type, issue.stand_in = shown
+            issue.sent = unchanging(value)
         issue.type = type
         issue._near_miss = ()  # noqa: SLF001 - its own issue
         issue.hint = None
-        issue.stand_in = stand_in
         return issue
 
     @property
@@ -168,12 +184,12 @@ class Issue:
     def near_miss(self) -> tuple[str, ...]:
         """Names of remedies that would have accepted the value; worked out when first asked for."""
         known = self._near_miss
-        if isinstance(known, NearMissLookup):
-            known = self._near_miss = known.names(self)
+        if callable(known):
+            known = self._near_miss = known(self)
         return known
 
     @near_miss.setter
-    def near_miss(self, names: tuple[str, ...] | NearMissLookup) -> None:
+    def near_miss(self, names: tuple[str, ...] | Callable[[Issue], tuple[str, ...]]) -> None:
         self._near_miss = names
 
     @property
@@ -203,7 +219,7 @@ class Issue:
         twin.field, twin.code, twin.message = self.field, self.code, self.message
         twin.expected, twin.received, twin.hint = self.expected, self.received, self.hint
         twin.received_type, twin.stand_in = self.received_type, self.stand_in
-        twin.type, twin.loc = self.type, self.loc
+        twin.type, twin.loc, twin.sent = self.type, self.loc, self.sent
         twin._near_miss = self._near_miss  # noqa: SLF001 - its own twin
         return twin
 
@@ -241,35 +257,10 @@ class Issue:
 
 def _rebuilt(values: tuple[object, ...]) -> Issue:
     issue = Issue.__new__(Issue)
+    issue.sent = ABSENT
     for name, value in zip(_PARTS, values, strict=True):
         setattr(issue, name, value)
     return issue
-
-
-class NearMissLookup:
-    """Near misses that nobody has asked for yet: most failures are told without them.
-
-    Args:
-        judge: Names the remedies that would have accepted a value; see `coerce.near_misses`.
-        value: The value, or an empty container of the same kind: nothing that can change.
-        choices: The values the field takes, where the issue does not say them.
-    """
-
-    __slots__ = ("_choices", "_judge", "_value")
-
-    def __init__(
-        self,
-        judge: Callable[..., tuple[str, ...]],
-        value: object,
-        choices: Iterable[str] | None = None,
-    ) -> None:
-        self._judge = judge
-        self._value = value
-        self._choices = choices
-
-    def names(self, issue: Issue) -> tuple[str, ...]:
-        """The near misses of *issue*."""
-        return self._judge(self._value, issue, choices=self._choices)
 
 
 def _default_text(code: ToolErrorCode) -> str:

@@ -10,24 +10,6 @@ import re
 import unicodedata
 from itertools import pairwise
 
-__all__ = [
-    "AUTH_SCHEME",
-    "CHECKED",
-    "GUARDED",
-    "MIXED",
-    "TOKEN",
-    "confirmed",
-    "is_credential",
-    "is_random",
-    "is_sentence",
-    "is_value",
-    "is_weak_key",
-    "is_weak_value",
-    "key_words",
-    "names_secret",
-    "reads_as_prose",
-]
-
 # Patterns of credentials that are recognisable by their own shape.
 
 # Not inside a word, unless an escape (`\n`) or a percent code (`%3D`) ends right before it.

@@ -12,8 +12,6 @@ from toolfault.errors._codes import INTERNAL_TEXT, UNAVAILABLE_TEXT, ToolErrorCo
 from toolfault.errors._error import ToolError
 from toolfault.errors._types import is_a
 
-__all__ = ["ToolResult"]
-
 T = TypeVar("T")
 V = TypeVar("V")
 
@@ -82,7 +80,7 @@ class ToolResult(Generic[T]):
         if message is None:
             message = error.render("llm") if error is not None else "OK" if success else ""
         elif not success:
-            message = _fit_for_the_model(message)
+            message = clean_text(message, _LONGEST_MESSAGE)  # shown to the model as it is
         if not success and not message:
             raise ValueError("a failure needs a message that says what went wrong")
         self.message = message
@@ -119,7 +117,7 @@ class ToolResult(Generic[T]):
         if not is_a(error, str):
             exc = error if is_a(error, BaseException) else TypeError("no text and no exception")
             return cls.failure(ToolError.from_exception(tool, exc))
-        return ToolResult(error, success=False, error=error_of_text(tool, error))
+        return ToolResult(error, success=False, error=_error_of_text(tool, error))
 
     @classmethod
     def ensure(cls, value: object) -> ToolResult[object]:
@@ -140,38 +138,69 @@ class ToolResult(Generic[T]):
 
     def to_dict(self) -> dict[str, object]:
         """The contract dict: plain JSON values, `success` and `error` always present."""
-        return contract_dict(self)
+        error = None if self.success else self.message or INTERNAL_TEXT
+        shape: dict[str, object] = {"success": self.success, "error": error}
+        # Echoed arguments came from the model and may hold a secret.
+        _merge(shape, _plain(self.fields, redact=True))
+        if not self.success:
+            payload = self._failure().to_llm_payload()
+            _merge(shape, _plain(self.error_defaults))
+            if self.value is not None:
+                data = to_jsonable(self.value, redact=True, max_depth=20, max_items=1_000)
+                _add_data(shape, data)
+            shape.update(error_code=payload["code"], error_details=payload)
+        elif self.exclude_value_from_context:
+            shape["message"] = self.message
+        elif self.value is not None:
+            _add_data(shape, _data(self.value))
+        if self.metadata:
+            shape["metadata"] = _plain(self.metadata)
+        return shape
+
+    def _failure(self) -> ToolError:
+        """The failure; made from its text when the result was given none."""
+        return self.error or _error_of_text("unknown", self.message)
 
     def to_tool_message(self, call_id: str) -> dict[str, object]:
         """The `role: "tool"` message of OpenAI-style chats, with JSON content."""
-        return tool_message(self, call_id)
+        content = self.to_dict() if self.success else self._failure().to_llm_payload()
+        return {
+            "role": "tool",
+            "tool_call_id": call_id,
+            "content": json.dumps(content, ensure_ascii=False, allow_nan=False),
+        }
 
     def to_anthropic(self, call_id: str) -> dict[str, object]:
         """The `tool_result` content block of the Anthropic Messages API."""
         return {
             "type": "tool_result",
             "tool_use_id": call_id,
-            "content": text_content(self),
+            "content": str(self),
             "is_error": not self.success,
         }
 
     def to_mcp(self) -> dict[str, object]:
         """The result of `tools/call` in the Model Context Protocol."""
         return {
-            "content": [{"type": "text", "text": text_content(self)}],
+            "content": [{"type": "text", "text": str(self)}],
             "isError": not self.success,
         }
 
     def to_openai_text(self) -> str:
         """Plain text for APIs that have no error flag: a failure starts with one prefix."""
-        text = text_content(self)
+        text = str(self)
         if self.success or text[:6].lower() == "error:":
             return text
         return f"ERROR: {text}"
 
     def __str__(self) -> str:
         """The value as text on success, the text for the model on failure."""
-        return text_content(self)
+        if not self.success or self.exclude_value_from_context or self.value is None:
+            return self.message
+        data = _data(self.value)
+        if isinstance(data, str):
+            return data
+        return json.dumps(data, ensure_ascii=False, allow_nan=False)
 
     def __repr__(self) -> str:
         if self.success and self.value is not None:
@@ -179,68 +208,26 @@ class ToolResult(Generic[T]):
         return f"ToolResult(success={self.success}, message={self.message[:80]!r})"
 
 
-def _fit_for_the_model(message: str) -> str:
-    """The text of a failure, redacted and bounded: it is shown to the model as it is."""
-    return clean_text(message, _LONGEST_MESSAGE)
+# The parts of the contract dict.
 
-
-# The forms a `ToolResult` takes outside: the contract dict and the messages of providers.
-
-RESERVED = frozenset({"success", "error", "error_code", "error_details", "metadata"})
+_RESERVED = frozenset({"success", "error", "error_code", "error_details", "metadata"})
 _DEEPEST_DATA = 100
 
 
-def contract_dict(result: ToolResult[Any]) -> dict[str, object]:
-    """See `ToolResult.to_dict`."""
-    if result.success:
-        return _success_dict(result)
-    error = error_of(result)
-    payload = error.to_llm_payload()
-    shape: dict[str, object] = {"success": False, "error": result.message or INTERNAL_TEXT}
-    _merge(shape, _echo(result))
-    _merge(shape, _plain(result.error_defaults))
-    if result.value is not None:
-        _add_data(shape, to_jsonable(result.value, redact=True, max_depth=20, max_items=1_000))
-    shape["error_code"] = payload["code"]
-    shape["error_details"] = payload
-    return _with_metadata(shape, result)
-
-
-def _success_dict(result: ToolResult[Any]) -> dict[str, object]:
-    shape: dict[str, object] = {"success": True, "error": None}
-    _merge(shape, _echo(result))
-    if result.exclude_value_from_context:
-        shape["message"] = result.message
-    elif result.value is not None:
-        _add_data(shape, _data(result.value))
-    return _with_metadata(shape, result)
-
-
-def _with_metadata(shape: dict[str, object], result: ToolResult[Any]) -> dict[str, object]:
-    if result.metadata:
-        shape["metadata"] = _plain(result.metadata)
-    return shape
-
-
-def _echo(result: ToolResult[Any]) -> dict[str, object]:
-    """Echoed arguments: they came from the model and may hold a secret, so they are redacted."""
-    return _plain(result.fields, redact=True)
+def _data(value: object, *, redact: bool = False) -> object:
+    """The tool's own data: complete, only made fit for JSON."""
+    return to_jsonable(
+        value, redact=redact, max_depth=_DEEPEST_DATA, max_items=None, max_string=None
+    )
 
 
 def _plain(value: Mapping[str, object], *, redact: bool = False) -> dict[str, object]:
-    plain = to_jsonable(
-        dict(value), redact=redact, max_depth=_DEEPEST_DATA, max_items=None, max_string=None
-    )
+    plain = _data(dict(value), redact=redact)
     return plain if isinstance(plain, dict) else {}
 
 
-def _data(value: object) -> object:
-    """The tool's own data: complete, only made fit for JSON."""
-    return to_jsonable(value, max_depth=_DEEPEST_DATA, max_items=None, max_string=None)
-
-
 def _merge(shape: dict[str, object], more: Mapping[str, object]) -> None:
-    shape.update({key: value for key, value in more.items() if key not in RESERVED})
+    shape.update({key: value for key, value in more.items() if key not in _RESERVED})
 
 
 def _add_data(shape: dict[str, object], data: object) -> None:
@@ -248,7 +235,7 @@ def _add_data(shape: dict[str, object], data: object) -> None:
     if not isinstance(data, dict):
         shape["data"] = data
         return
-    collided = {k: v for k, v in data.items() if k in RESERVED and shape.get(k, data) != v}
+    collided = {k: v for k, v in data.items() if k in _RESERVED and shape.get(k, data) != v}
     _merge(shape, data)
     if not collided:
         return
@@ -259,12 +246,7 @@ def _add_data(shape: dict[str, object], data: object) -> None:
         shape["data"] = {"data": own, **collided} if "data" in data else collided
 
 
-def error_of(result: ToolResult[Any]) -> ToolError:
-    """The failure of *result*; made from its text when it was given none."""
-    return result.error or error_of_text("unknown", result.message)
-
-
-def error_of_text(tool: str, text: str) -> ToolError:
+def _error_of_text(tool: str, text: str) -> ToolError:
     """The failure that *text* for the model stands for."""
     if text == UNAVAILABLE_TEXT:
         return ToolError.unavailable(tool)
@@ -272,23 +254,3 @@ def error_of_text(tool: str, text: str) -> ToolError:
     return ToolError(
         tool, text, code or ToolErrorCode.INTERNAL_ERROR, llm_message=text or INTERNAL_TEXT
     )
-
-
-def tool_message(result: ToolResult[Any], call_id: str) -> dict[str, object]:
-    """See `ToolResult.to_tool_message`."""
-    content = contract_dict(result) if result.success else error_of(result).to_llm_payload()
-    return {
-        "role": "tool",
-        "tool_call_id": call_id,
-        "content": json.dumps(content, ensure_ascii=False, allow_nan=False),
-    }
-
-
-def text_content(result: ToolResult[Any]) -> str:
-    """The result as one text: the model's text of a failure, else the value."""
-    if not result.success or result.exclude_value_from_context or result.value is None:
-        return result.message
-    data = _data(result.value)
-    if isinstance(data, str):
-        return data
-    return json.dumps(data, ensure_ascii=False, allow_nan=False)

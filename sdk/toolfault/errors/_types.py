@@ -15,20 +15,16 @@ from typing import Any, TypeGuard, TypeVar
 
 T = TypeVar("T")
 
-__all__ = [
-    "class_name",
-    "field_values",
-    "has",
-    "has_own",
-    "is_a",
-    "is_any",
-    "items_of",
-    "module_name",
-    "mro",
-    "name_of",
-    "shape_of",
-    "trusted",
-]
+
+class _Absent:
+    """The type of ABSENT."""
+
+    def __repr__(self) -> str:
+        return "ABSENT"
+
+
+ABSENT = _Absent()
+"""Stands for "no value": a missing parameter has received nothing, not None."""
 
 _mro_of = type.__dict__["__mro__"].__get__
 name_of = type.__dict__["__name__"].__get__
@@ -39,7 +35,6 @@ _module_of = type.__dict__["__module__"].__get__
 _TRUSTED_MODULES = frozenset(
     {"datetime", "decimal", "fractions", "ipaddress", "pathlib", "pathlib._local", "uuid"}
 )
-_ARRAY_MODULES = frozenset({"numpy", "pandas", "polars", "torch", "tensorflow", "jax", "jaxlib"})
 _FIELD_TABLES = (
     "__dataclass_fields__",
     "__pydantic_fields__",
@@ -122,18 +117,6 @@ def has_own(value: object, method: str) -> bool:
         if found is not None:
             return type(found) is FunctionType
     return False
-
-
-def shape_of(value: object) -> str | None:
-    """The shape of an array or a frame as text (`(3, 4)`), or None for anything else."""
-    root = module_name(type(value)).partition(".")[0]
-    if root not in _ARRAY_MODULES or root not in sys.modules:
-        return None
-    try:
-        shape = tuple(int(n) for n in value.shape)  # type: ignore[attr-defined]
-    except Exception:  # noqa: BLE001 - a foreign property may raise anything
-        return None
-    return repr(shape[:8])
 
 
 def field_values(value: object) -> Iterator[tuple[str, object]] | None:

@@ -9,16 +9,14 @@ values of the call: no more is known of them. What an author wrote into a failur
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from toolfault.errors._cleaning import safe_repr, to_jsonable, type_and_size, without
 from toolfault.errors._codes import REDACTED
-from toolfault.errors._error import STANDARD_WORDS, ToolError, values_in_repr, wordish
+from toolfault.errors._error import STANDARD_WORDS, ToolError, stands_alone, values_in_repr, wordish
 from toolfault.errors._foreign import KEYWORD_CODES, TYPE_CODES
 from toolfault.errors._issue import Issue
 from toolfault.errors._types import is_a, is_any, items_of
-
-__all__ = ["Withheld", "hide", "withhold"]
 
 _QUOTING = ("_message", "llm_message", "told", "retry_hint", "expected", "received", "snippet")
 _MOST_VALUES = 20_000
@@ -122,8 +120,8 @@ class Withheld:
         if issue is not None and own is not None and own != REDACTED:
             stand_in = _stand_in(issue, issue.stand_in) or ""
             # Of a text not its representation: the quotes around it tell readers that it is one.
-            for value in values_in_repr(own)[1 if own[:1] in _QUOTES else 0 :]:
-                text = _replaced(text, value, stand_in)
+            values = values_in_repr(own)[1 if own[:1] in _QUOTES else 0 :]
+            text = _without_short(text, dict.fromkeys(values, stand_in), shortest=1)
         if self._known is None:
             self._known = _Known(self._arguments)
         return self._known.cut_out(text, allowed=(issue.expected or "") if issue else "")
@@ -146,7 +144,6 @@ class _Known:
             if len(self._short) + len(self._long) > _MOST_VALUES:
                 self.too_many = True
                 break
-        self._lengths = sorted({len(form) for form in self._short}, reverse=True)
         self._all = "\0".join(self._long)
 
     def cut_out(self, text: str, *, allowed: str) -> str:
@@ -156,7 +153,7 @@ class _Known:
             return _TOO_LARGE
         if self._long:
             text = self._without_fragments(text)
-        return self._without_short(text, allowed) if self._short else text
+        return _without_short(text, self._short, shortest=_SHORTEST, allowed=allowed)
 
     def _without_fragments(self, text: str) -> str:
         parts: list[str] = []
@@ -191,33 +188,39 @@ class _Known:
                 found = (start, end, place)
         return found
 
-    def _without_short(self, text: str, allowed: str) -> str:
-        if not any(form in text for form in self._short):
-            return text
-        parts: list[str] = []
-        done = at = 0
-        while at < len(text):
-            length = self._short_at(text, at, allowed)
-            if length:
-                parts += (text[done:at], f"<{self._short[text[at : at + length]]}>")
-                done = at + length
-            at += length or 1
-        return "".join((*parts, text[done:]))
 
-    def _short_at(self, text: str, at: int, allowed: str) -> int:
-        """The length of the value that stands by itself in *text* at *at*; 0 for none."""
+def _without_short(text: str, forms: Mapping[str, str], *, shortest: int, allowed: str = "") -> str:
+    """*text* with stand-ins for the *forms* that stand in it by themselves, or in quotes.
+
+    Args:
+        text: A text.
+        forms: What is taken out, each with its stand-in.
+        shortest: Characters of what is found without quotes around it.
+        allowed: What is part of this is left alone.
+    """
+    if not any(form in text for form in forms):
+        return text
+    lengths = sorted({len(form) for form in forms}, reverse=True)
+    parts: list[str] = []
+    done = at = 0
+    while at < len(text):
         before = text[at - 1 : at] if at else ""
-        if wordish(before) and wordish(text[at]):
-            return 0
-        for length in self._lengths:
-            value = text[at : at + length]
-            if value not in self._short or value in allowed:
+        if wordish(before) and wordish(text[at]):  # inside of a word
+            at += 1
+            continue
+        for length in lengths:
+            value, after = text[at : at + length], text[at + length : at + length + 1]
+            if value not in forms or value in allowed:
                 continue
-            after = text[at + length : at + length + 1]
-            plain = len(value) >= _SHORTEST and value.lower() not in STANDARD_WORDS
-            if (before in _QUOTES and after in _QUOTES) or (plain and _alone(before, value, after)):
-                return length
-        return 0
+            in_quotes = before in _QUOTES and after in _QUOTES
+            plain = len(value) >= shortest and value.lower() not in STANDARD_WORDS
+            if in_quotes or (plain and stands_alone(before, value, after)):
+                parts += (text[done:at], f"<{forms[value]}>")
+                at = done = at + length
+                break
+        else:
+            at += 1
+    return "".join((*parts, text[done:]))
 
 
 def _same(text: str, start: int, values: str, place: int, at: int) -> bool:
@@ -268,25 +271,3 @@ def _forms(text: str) -> Iterator[str]:
         yield text.replace("T", " ", 1)  # a moment, as Python prints it
     if not text.isascii() or not text.isprintable() or "\\" in text or "'" in text or '"' in text:
         yield from (repr(text)[1:-1], json.dumps(text)[1:-1])
-
-
-def _replaced(text: str, value: str, stand_in: str) -> str:
-    """*text* with ``<stand_in>`` wherever *value* stands by itself, or in quotes."""
-    at = text.find(value) if value.strip() else -1
-    while at >= 0:
-        end = at + len(value)
-        before, after = text[at - 1 : at] if at else "", text[end : end + 1]
-        if (before in _QUOTES and after in _QUOTES) or (
-            value.lower() not in STANDARD_WORDS and _alone(before, value, after)
-        ):
-            text = f"{text[:at]}<{stand_in}>{text[end:]}"
-            end = at + len(stand_in) + 2
-        at = text.find(value, end)
-    return text
-
-
-def _alone(before: str, value: str, after: str) -> bool:
-    """Whether *value* is no part of a longer word or number."""
-    return not (wordish(before) and wordish(value[:1])) and not (
-        wordish(after) and wordish(value[-1:])
-    )

@@ -22,8 +22,6 @@ from toolfault.telemetry._conversations import (
 if TYPE_CHECKING:
     from toolfault.integrations.seen import Seen
 
-__all__ = ["conversation_of"]
-
 _KEPT = 1_024
 _kept: OrderedDict[tuple[str, str | None, str | None], Conversation] = OrderedDict()
 _lock = fork_safe_lock()

@@ -12,8 +12,6 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, Union
 
-__all__ = ["function_of"]
-
 _TYPES: dict[str, Any] = {
     "string": str,
     "integer": int,

@@ -19,20 +19,6 @@ from typing import Any, NamedTuple
 from toolfault.telemetry._guard import debug, warn
 from toolfault.tools._signature import is_coroutine_function
 
-__all__ = [
-    "FRAMEWORKS",
-    "Found",
-    "around",
-    "examine",
-    "gives_handles",
-    "hook",
-    "hooked",
-    "improves",
-    "instrument",
-    "missing",
-    "start",
-]
-
 FRAMEWORKS: dict[str, tuple[str, ...]] = {
     "langchain": (
         "langgraph.prebuilt.tool_node",

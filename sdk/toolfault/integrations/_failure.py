@@ -26,7 +26,7 @@ from toolfault.errors import (
 from toolfault.errors._types import has
 from toolfault.integrations._declared import function_of
 from toolfault.tools import Tool
-from toolfault.tools._arguments import parse_arguments
+from toolfault.tools._arguments import parse_arguments, parsed
 from toolfault.tools._call import Call
 from toolfault.tools._checks import secret_names
 from toolfault.tools._outcome import advised
@@ -34,16 +34,6 @@ from toolfault.tools._threads import TIMED_OUT
 
 if TYPE_CHECKING:
     from toolfault.integrations.seen import Seen
-
-__all__ = [
-    "causes",
-    "failure_of",
-    "improved",
-    "is_control_flow",
-    "parsed",
-    "reported_failure",
-    "shown",
-]
 
 _MOST_CAUSES = 10  # a chain of causes may be circular
 _LONGEST_JSON = 100_000
@@ -89,16 +79,6 @@ def is_control_flow(error: BaseException | None) -> bool:
         if names is not None and base.__name__ in names:
             return True
     return False
-
-
-def parsed(arguments: Any) -> dict[Any, Any] | None:
-    """Return the arguments as a dict; None where they are unknown, or no JSON object."""
-    if arguments is None:
-        return None
-    try:
-        return parse_arguments(arguments, optional=True)
-    except Exception:  # noqa: BLE001 - the failure itself says what is wrong
-        return None
 
 
 def failure_of(seen: Seen, arguments: dict[Any, Any] | None) -> ToolError | None:

@@ -7,8 +7,6 @@ from toolfault.telemetry import capture_failure
 from toolfault.telemetry._conversations import current_conversation
 from toolfault.tools import mark_reported, running_call, was_reported
 
-__all__ = ["capture_once", "fields", "tool_error_in"]
-
 # A chain of causes may be circular; ten links are more than any real one has.
 _MAX_CAUSES = 10
 

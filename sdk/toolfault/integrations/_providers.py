@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-__all__ = ["PROVIDERS", "Part", "answered", "latest_run"]
-
 Part = dict[str, Any]
 """A call (its id, tool and arguments) or its answer (id, content and failed)."""
 _LATEST = 200  # messages: what a request costs does not grow with its history

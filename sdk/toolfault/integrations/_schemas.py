@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["of_google", "of_smolagents"]
-
 
 def of_google(tool: Any) -> Any:
     """Return the schema of the declaration of a tool of ADK, which may be in Google's own form."""

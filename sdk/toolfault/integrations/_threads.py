@@ -11,8 +11,6 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["Thread", "latest_answer", "thread_of"]
-
 
 class Thread:
     """One conversation.

@@ -30,13 +30,13 @@ from toolfault.integrations._failure import (
     failure_of,
     improved,
     is_control_flow,
-    parsed,
     reported_failure,
     shown,
 )
 from toolfault.telemetry._conversations import Conversation, current_scope
 from toolfault.telemetry._guard import debug
 from toolfault.tools import CallRecord, mark_reported, notify
+from toolfault.tools._arguments import parsed
 from toolfault.tools._call import RUNNING, Frame, RunningCall, leave
 from toolfault.tools._phantoms import dropped, undeclared
 

@@ -14,13 +14,10 @@ from typing import Any, TypeAlias
 
 from toolfault.tools._phantoms import LEFT_OUT
 
-__all__ = ["LONGEST", "Aggregator", "Counter", "CounterKey"]
-
 # Minute (of the epoch), tool (None: over all tools), agent, model, variant, environment, release;
 # and who counts the calls, where a client says that it does (`CallRecord.counted_by`).
 CounterKey: TypeAlias = (
-    "tuple[int, str | None, str | None, str | None, str | None, str | None, str | None]"
-    "| tuple[int, str | None, str | None, str | None, str | None, str | None, str | None, str]"
+    "tuple[int, str | None, str | None, str | None, str | None, str | None, str | None, str | None]"
 )
 
 _SMALLEST = -40  # 2**(-40/4) ms, one microsecond: below it all durations are alike
@@ -68,7 +65,7 @@ class Counter:
     def add_call(
         self,
         duration_ms: float,
-        repaired: Sequence[str],
+        repaired: Sequence[str] = (),
         phantoms: Sequence[str] = (),
         repeated: int = 0,
     ) -> None:
@@ -153,27 +150,18 @@ class Aggregator:
             counter = self._counters[key] = Counter(key[0] * 60.0)
         return counter
 
-    def add_step(
-        self,
-        key: CounterKey,
-        counted: float,
-        repaired: Sequence[str] | None = None,
-        phantoms: Sequence[str] = (),
-        repeated: int = 0,
-    ) -> None:
+    def add_step(self, key: CounterKey, counted: float, *of_call: Any) -> None:
         """Count a step read back from disk.
 
         Args:
             key: What the counter counts.
             counted: Duration of a call; the number of calls of a conversation that ended.
-            repaired: Fields that were repaired in a call; None for a conversation.
-            phantoms: Names of the call's phantom arguments.
-            repeated: 1 for a repeated execution.
+            of_call: Of a call, the further arguments of ``Counter.add_call``.
         """
-        if repaired is None:
-            self.counter(key).add_conversation(int(counted))
+        if of_call:
+            self.counter(key).add_call(counted, *of_call)
         else:
-            self.counter(key).add_call(counted, repaired, phantoms, repeated)
+            self.counter(key).add_conversation(int(counted))
 
     def flush(
         self, describe: Callable[[CounterKey], dict[str, Any]]
@@ -211,13 +199,11 @@ def _bucket_of(duration_ms: float) -> int:
     return max(math.ceil(math.log2(duration_ms) * 4.0 - 1e-9), _SMALLEST)
 
 
-def _bucket_bound(index: int) -> float:
-    """Return the inclusive upper bound of a bucket, milliseconds, to six significant digits."""
-    return float(f"{2.0 ** (index / 4.0):.6g}")
-
-
 def _histogram(buckets: dict[int, int]) -> list[list[float | int]]:
-    """Return upper bounds with their counts, every other bound left out until 64 are enough."""
+    """Return inclusive upper bounds in milliseconds, to six significant digits, with their counts.
+
+    Every other bound is left out until 64 are enough.
+    """
     width = 1
     while len(buckets) > _BUCKETS:
         width *= 2
@@ -226,4 +212,4 @@ def _histogram(buckets: dict[int, int]) -> list[list[float | int]]:
             bound = -(-at // width) * width
             merged[bound] = merged.get(bound, 0) + count
         buckets = merged
-    return [[_bucket_bound(at), buckets[at]] for at in sorted(buckets)]
+    return [[float(f"{2.0 ** (at / 4.0):.6g}"), buckets[at]] for at in sorted(buckets)]

@@ -20,18 +20,6 @@ from toolfault.tools import report, was_reported
 from toolfault.tools._call import observe, time_calls_by, unobserve
 from toolfault.tools._settings import override_defaults
 
-__all__ = [
-    "capture_failure",
-    "client",
-    "close",
-    "conversation",
-    "flush",
-    "init",
-    "record_change",
-    "set_tags",
-    "stats",
-]
-
 conversation = Conversation
 
 _client: Client | None = None

@@ -13,35 +13,30 @@ Nothing leaves the process or reaches the disk before it was redacted.
 from __future__ import annotations
 
 import itertools
-import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from toolfault.errors import (
-    REDACTED,
     Issue,
     ToolError,
     clean_name,
     exception_name,
     exception_text,
     hide,
-    is_secret_key,
     is_validation_error,
-    redact_text,
     safe_repr,
-    safe_text,
     secret_values,
-    snippet,
     to_jsonable,
     withhold,
     without,
 )
+from toolfault.errors._cleaning import clean_received, clean_text
+from toolfault.errors._error import bounded_context, shown_snippet
 from toolfault.telemetry._aggregator import LONGEST
 from toolfault.telemetry._config import Config
 from toolfault.telemetry._conversations import (
     ATTEMPT,
-    Chain,
     ChainPosition,
     Scope,
     Tracker,
@@ -57,10 +52,7 @@ from toolfault.telemetry._guard import FAILED, guard
 from toolfault.telemetry._queue import EVENT_BYTES, Item, Queue
 from toolfault.telemetry._traceback import Raised, head_and_tail, raised_chain, traceback_text, walk
 from toolfault.telemetry._trials import sample
-from toolfault.tools import CallRecord, Repair
-
-__all__ = ["Capture", "Snapshot", "error_member"]
-
+from toolfault.tools import CallRecord
 
 # A failure put aside by the caller in microseconds, and made into its wire form by the sender.
 
@@ -68,10 +60,8 @@ __all__ = ["Capture", "Snapshot", "error_member"]
 _ISSUES = 50
 _MESSAGE = 8_000
 _RECEIVED = 2_000
-_CONTEXT = 4_096
 _KINDS = 500
 _SCALARS = frozenset({str, int, float, bool, type(None)})
-_NEVER_SECRET = frozenset({"int", "float", "bool", "NoneType", "Decimal"})
 _PLAIN_STR = BaseException.__str__
 
 
@@ -262,37 +252,23 @@ def error_member(snapshot: Snapshot) -> dict[str, Any]:
         "expected": _clean(error.expected, 500),
         "retryable": error.retryable,
         "retry_hint": _clean(error.retry_hint, 1_000),
-        "retry_context": _bounded(error.retry_context),
+        "retry_context": bounded_context(error),
         "issues": [_issue(issue) for issue in error.issues[:_ISSUES]],
         "issues_total": error.issues_total or None,
         "renderings": error.renderings(),
         "exception": _exception(snapshot.raised),
         "fingerprint": error.fingerprint,
         "adapter_failed": snapshot.adapter_failed or None,
-        **_received(error),
+        "received": clean_received(
+            error.received,
+            field=error.field,
+            received_type=error.received_type,
+            limit=_RECEIVED,
+        ),
+        "received_type": error.received_type,
+        "snippet": shown_snippet(error),
     }
     return {name: value for name, value in member.items() if value is not None and value != []}
-
-
-def _received(error: ToolError) -> dict[str, Any]:
-    received = error.received
-    if received is not None and error.received_type not in _NEVER_SECRET:
-        parts = (error.field or "").split(".")
-        received = REDACTED if any(is_secret_key(part) for part in parts) else received
-    text = None if error.snippet is None else snippet(redact_text(error.snippet))
-    return {
-        "received": _clean(received, _RECEIVED),
-        "received_type": error.received_type,
-        "snippet": None if text is None else safe_text(text),
-    }
-
-
-def _bounded(context: dict[str, object] | None) -> dict[str, Any] | None:
-    """Return a retry context within 4 KiB; its last members go first."""
-    left = dict(context or {})
-    while left and len(json.dumps(left)) > _CONTEXT:
-        left.popitem()
-    return left or None
 
 
 def _issue(issue: Issue) -> dict[str, Any]:
@@ -332,42 +308,7 @@ def _exception(raised: tuple[Raised, ...]) -> dict[str, Any] | None:
 
 
 def _clean(text: str | None, limit: int) -> str | None:
-    return None if text is None else safe_text(redact_text(text, limit))
-
-
-class Details:
-    """Adds to an event what its arguments and its error tell.
-
-    Args:
-        secret: Key of argument fingerprints.
-        capture_values: Whether values of arguments may travel.
-    """
-
-    def __init__(self, secret: bytes, *, capture_values: bool) -> None:
-        self._secret = secret
-        self._capture_values = capture_values
-
-    def add_arguments(self, event: dict[str, Any], chain: Chain | None, arguments: object) -> int:
-        """Put the arguments aside in the event and return the bytes they take in memory."""
-        event[ATTEMPT], size = attempt(arguments, chain, self._secret)
-        return size
-
-    def add_error(
-        self, event: dict[str, Any], error: ToolError, arguments: object, *, adapter_failed: bool
-    ) -> int:
-        """Put the failure aside in the event and return the bytes it takes in memory."""
-        compared = event.get(ATTEMPT)
-        snapshot = take_snapshot(
-            error,
-            arguments,
-            adapter_failed=adapter_failed,
-            capture_values=self._capture_values,
-            copy=compared.arguments if compared is not None and compared.is_whole else None,
-        )
-        event["error"] = snapshot
-        # The result the host got names its event, so that people can find it.
-        error.event_id = event["event_id"]
-        return snapshot.size
+    return None if text is None else clean_text(text, limit)
 
 
 # The capture of calls, errors and changes.
@@ -403,7 +344,7 @@ class Capture:
         self._tracker = tracker
         self._clock = clock
         self._new_id = new_id
-        self._details = Details(secret, capture_values=config.capture_values)
+        self._secret = secret
         self._finish = finish
         self._sequence = itertools.count()
         self._samples = min(config.sample_rate, config.failure_sample_rate) < 1.0
@@ -435,7 +376,7 @@ class Capture:
             event["counted_by"] = record.counted_by
         event["duration_ms"] = _duration(record.duration_ms)
         if record.coercions:
-            event["coercions"] = _coercion_members(record.coercions)
+            event["coercions"] = [repair.to_dict() for repair in record.coercions[:50]]
         if record.phantom_arguments:
             event["phantom_arguments"] = list(record.phantom_arguments)
         if record.idempotent is not None:
@@ -462,7 +403,8 @@ class Capture:
         event["args_recorded"] = arguments is not None
         if arguments is None:
             return 0
-        return self._details.add_arguments(event, position.chain, arguments)
+        event[ATTEMPT], size = attempt(arguments, position.chain, self._secret)
+        return size
 
     # -- errors and changes --------------------------------------------------------------------
 
@@ -500,10 +442,16 @@ class Capture:
         return self._send(event, error, told, size=size, adapter_failed=False)
 
     def change(self, label: str, *, tool: str | None, kind: str) -> str | None:
-        """Capture a marker."""
+        """Capture a marker; an unknown kind is a manual one."""
         now = self._clock()
-        event = {"type": "change", "event_id": self._new_id(now), "occurred_at": now}
-        event.update(_change_members(label, tool=tool, kind=kind))
+        event = {
+            "type": "change",
+            "event_id": self._new_id(now),
+            "occurred_at": now,
+            "label": name_of(label, 200) or "change",
+            "tool": name_of(tool),
+            "kind": kind if type(kind) is str and kind in _KINDS_OF_CHANGE else "manual",
+        }
         return self._send(event, None, None, size=0, adapter_failed=False)
 
     # -- shared --------------------------------------------------------------------------------
@@ -566,7 +514,17 @@ class Capture:
         """Put an event into the queue and return its id."""
         size += EVENT_BYTES
         if error is not None:
-            size += self._details.add_error(event, error, arguments, adapter_failed=adapter_failed)
+            compared = event.get(ATTEMPT)
+            snapshot = event["error"] = take_snapshot(
+                error,
+                arguments,
+                adapter_failed=adapter_failed,
+                capture_values=self._config.capture_values,
+                copy=compared.arguments if compared is not None and compared.is_whole else None,
+            )
+            size += snapshot.size
+            # The result the host got names its event, so that people can find it.
+            error.event_id = event["event_id"]
         if "opentelemetry.trace" in sys.modules:
             # A span of the host may be of any make.
             guard("no trace ids", _add_trace, event, error)
@@ -614,20 +572,3 @@ def _add_trace(event: dict[str, Any], error: ToolError | None) -> None:
 
 
 _KINDS_OF_CHANGE = frozenset({"manual", "release", "schema", "variant"})
-
-
-def _change_members(label: str, *, tool: str | None, kind: str) -> dict[str, Any]:
-    """Return what a marker says; an unknown kind is a manual one."""
-    return {
-        "label": name_of(label, 200) or "change",
-        "tool": name_of(tool),
-        "kind": kind if type(kind) is str and kind in _KINDS_OF_CHANGE else "manual",
-    }
-
-
-def _coercion_members(coercions: Sequence[Repair]) -> list[dict[str, str]]:
-    """Return at most 50 repairs: field and types, never a value."""
-    return [
-        {"field": c.field[:256], "from_type": str(c.from_type), "to_type": str(c.to_type)}
-        for c in coercions[:50]
-    ]

@@ -23,8 +23,6 @@ from toolfault.telemetry._client import Client
 from toolfault.telemetry._conversations import Conversation
 from toolfault.tools import CallRecord
 
-__all__ = ["capture_hook", "conversation_in", "failure_of"]
-
 _LONGEST_LINE = 500
 
 

@@ -25,8 +25,6 @@ from toolfault.tools._call import replace_observer
 if TYPE_CHECKING:
     from toolfault.telemetry._spool import Spool
 
-__all__ = ["Client"]
-
 
 class Client:
     """Captures, queues and sends.
@@ -237,7 +235,7 @@ class Client:
 
     def _describe(self, key: CounterKey) -> dict[str, Any]:
         """Return the common members of a counter's event."""
-        minute, tool, agent, model, variant, environment, release, *counted_by = key
+        minute, tool, agent, model, variant, environment, release, counted_by = key
         starts_at = minute * 60.0
         return {
             "type": "tool_call_counts",
@@ -250,7 +248,7 @@ class Client:
             "variant": variant,
             "environment": environment,
             "release": release,
-            "counted_by": counted_by[0] if counted_by else None,
+            "counted_by": counted_by,
         }
 
     # -- the process ---------------------------------------------------------------------------

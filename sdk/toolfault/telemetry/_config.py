@@ -8,8 +8,6 @@ from typing import Any, NamedTuple
 
 from toolfault.errors import ToolError
 
-__all__ = ["Config", "Dsn", "DsnError", "Limits", "parse_dsn", "resolve"]
-
 
 class Config:
     """What a host can set; no named tuple, which takes milliseconds to make of so many fields.

@@ -26,29 +26,6 @@ from toolfault.telemetry._config import Config, Limits
 from toolfault.telemetry._queue import EVENT_BYTES, Gate, Item, Queue
 from toolfault.tools import CallRecord
 
-__all__ = [
-    "ATTEMPT",
-    "Attempt",
-    "Chain",
-    "ChainPosition",
-    "Conversation",
-    "ConversationState",
-    "Leaves",
-    "Scope",
-    "Tracker",
-    "Turn",
-    "active_span",
-    "attempt",
-    "current_conversation",
-    "current_scope",
-    "labels",
-    "name_of",
-    "on_end",
-    "span_ids",
-    "tool_name",
-]
-
-
 # Names that hosts and models give: text, without secrets, within the bounds of the protocol.
 
 
@@ -92,8 +69,8 @@ def labels(tags: Mapping[str, str]) -> dict[str, str]:
 # The conversation, and the OpenTelemetry span, in which calls happen.
 
 
-class Scope:
-    """One entered conversation or turn; never changed after it was made.
+class Scope(NamedTuple):
+    """One entered conversation or turn.
 
     Attributes:
         conversation: The conversation.
@@ -101,12 +78,9 @@ class Scope:
         outer: The scope that was current before, restored when this one is left.
     """
 
-    __slots__ = ("conversation", "outer", "turn")
-
-    def __init__(self, conversation: Conversation, turn: str | None, outer: Scope | None) -> None:
-        self.conversation = conversation
-        self.turn = turn
-        self.outer = outer
+    conversation: Conversation
+    turn: str | None
+    outer: Scope | None
 
 
 _scope: ContextVar[Scope | None] = ContextVar("toolfault_conversation", default=None)
@@ -999,8 +973,7 @@ class Tracker:
         tool, agent, model, variant, counted_by = key
         config = self._config
         minute = int(now // 60.0)
-        counted = (minute, tool, agent, model, variant, config.environment, config.release)
-        return counted if counted_by is None else (*counted, counted_by)
+        return minute, tool, agent, model, variant, config.environment, config.release, counted_by
 
     # -- ends ----------------------------------------------------------------------------------
 

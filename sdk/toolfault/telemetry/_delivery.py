@@ -14,8 +14,6 @@ from toolfault.telemetry._queue import Item, Queue
 from toolfault.telemetry._retry import Backoff, RetryDecision, classify_response
 from toolfault.telemetry._transport import Response, Transport
 
-__all__ = ["Delivery"]
-
 # After so much work the sender yields the interpreter for a moment. It would otherwise hold it
 # until a caller has waited for the switch interval (5 ms), which is what captures of other clients
 # wait for while a batch is encoded.

@@ -17,8 +17,6 @@ from toolfault.telemetry._http import HttpTransport, Proxy, open_socket, proxy_o
 from toolfault.telemetry._retry import classify_response
 from toolfault.telemetry._transport import Response
 
-__all__ = ["Finding", "examine"]
-
 _SECONDS = 5.0
 _SKEW = 60.0  # beyond it the collector replaces the times of events by its own
 

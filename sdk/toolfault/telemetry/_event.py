@@ -10,12 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from toolfault import __version__
-from toolfault.errors import redact_json
+from toolfault.errors import redact_json, to_jsonable
 from toolfault.telemetry._capture import Snapshot, error_member
 from toolfault.telemetry._conversations import ATTEMPT, Attempt
 from toolfault.telemetry._traceback import head_and_tail
-
-__all__ = ["encode", "envelope", "finish", "rfc3339", "sdk_info", "shortened"]
 
 # Ids and settings of the host, and the failure, whose parts were cleaned before they were composed
 # into texts: cleaned again, `password: should be text` would lose its words.
@@ -26,6 +24,8 @@ _KEPT = """
 _AS_IT_IS = frozenset(_KEPT.split())
 
 _LATEST = 253_402_300_799  # 9999-12-31T23:59:59Z, the last second RFC 3339 can write
+_DEEPEST = 9  # levels of an event that no JSON writer takes as it is
+_LONGEST = 1_000_000  # characters of its texts
 _SHORTEST = 64  # characters; shorter texts of an event are never cut
 _GZIP = 31  # zlib window bits that write a gzip header (zlib manual, deflateInit2)
 _LEVEL = 5
@@ -75,9 +75,10 @@ def _written(wire: Mapping[str, Any]) -> bytes:
     try:
         text = _dumps(wire)
     except (ValueError, TypeError, RecursionError):
-        text = _dumps(_plain(wire, 0))
-    if "\\u0000" in text:
-        text = _dumps(_plain(wire, 0))
+        text = ""
+    if not text or "\\u0000" in text:
+        plain = to_jsonable(wire, max_depth=_DEEPEST, max_items=1_000, max_string=_LONGEST)
+        text = _dumps(plain)
     return text.encode("utf-8", "replace")
 
 
@@ -109,27 +110,6 @@ def envelope(
 
 def _is_empty(value: object) -> bool:
     return value is None or (type(value) in (list, tuple, dict) and not value)
-
-
-def _plain(value: object, depth: int) -> Any:
-    """Return ``value`` in JSON types and encodable text, whatever it was."""
-    if value is None or type(value) in (int, bool):
-        return value
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode("utf-8").replace("\0", "\ufffd")
-    if isinstance(value, float):
-        finite = value == value and abs(value) != float("inf")  # noqa: PLR0124 - NaN test
-        return value if finite else str(value)
-    if depth > 8:
-        return "…"
-    if isinstance(value, dict):
-        return {
-            str(_plain(str(key), depth)): _plain(member, depth + 1)
-            for key, member in list(value.items())[:200]
-        }
-    if isinstance(value, (list, tuple)):
-        return [_plain(member, depth + 1) for member in value[:1000]]
-    return f"<{type(value).__name__}>"
 
 
 def shortened(body: bytes, limit: int) -> bytes | None:

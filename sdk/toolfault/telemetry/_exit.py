@@ -17,8 +17,6 @@ from typing import Any
 
 from toolfault.telemetry._guard import guard
 
-__all__ = ["at_exit"]
-
 _LAST = -100  # priority among the finalizers of a worker: after those of its queues
 _ends: list[Callable[[], object]] = []
 

@@ -8,11 +8,13 @@ captures (``_queue.Gate``) catches by itself, since every failure goes through i
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import sys
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["FAILED", "debug", "guard", "warn"]
+from toolfault.tools._call import has_handler, say
 
 FAILED = object()
 """What ``guard`` returns where the call raised, unless it is told otherwise."""
@@ -38,31 +40,13 @@ def guard(what: str, call: Callable[..., Any], *arguments: Any, otherwise: Any =
 
 def warn(text: str) -> None:
     """Tell the operator something that needs doing, through logging or, unconfigured, stderr."""
-    try:
-        logging = sys.modules.get("logging")
-        if logging is not None and _has_handler(logging):
-            logging.getLogger("toolfault").warning("%s", text)
-        elif sys.stderr is not None:
+    if has_handler():
+        say(logging.WARNING, "%s", text)
+    elif sys.stderr is not None:
+        with contextlib.suppress(Exception):  # a closed stream
             sys.stderr.write(f"toolfault: {text}\n")
-    except Exception:  # noqa: BLE001, S110 - a closed stream or a broken handler of the host
-        pass
 
 
 def debug(text: str) -> None:
     """Log what only someone who looks for it wants to see."""
-    try:
-        logging = sys.modules.get("logging")
-        if logging is not None:
-            logging.getLogger("toolfault").debug(text, exc_info=True)
-    except Exception:  # noqa: BLE001, S110 - see above
-        pass
-
-
-def _has_handler(logging: Any) -> bool:
-    """Whether any handler but a null one would get our records."""
-    logger = logging.getLogger("toolfault")
-    while logger is not None:
-        if any(not isinstance(handler, logging.NullHandler) for handler in logger.handlers):
-            return True
-        logger = logger.parent if logger.propagate else None
-    return False
+    say(logging.DEBUG, text, exc_info=True)

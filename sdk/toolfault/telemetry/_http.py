@@ -24,8 +24,6 @@ try:
 except ImportError:  # a Python may be built without it
     ssl = None  # type: ignore[assignment]
 
-__all__ = ["HttpTransport", "Proxy", "open_socket", "proxy_of"]
-
 _LARGEST_ANSWER = 1024 * 1024
 
 

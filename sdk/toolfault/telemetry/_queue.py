@@ -6,6 +6,7 @@ never derived from the other numbers, so that the conservation law of ``Stats`` 
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections import deque
@@ -18,8 +19,6 @@ from toolfault.telemetry._guard import debug
 
 if TYPE_CHECKING:
     from toolfault.telemetry._spool import Line, Segment, Spool
-
-__all__ = ["EVENT_BYTES", "Gate", "Item", "Queue", "Stats"]
 
 EVENT_BYTES = 1_500  # what a flat event without its error takes in memory (1,350 by tracemalloc)
 
@@ -178,10 +177,8 @@ class Queue:
             repeated: Whether it is a repeated execution.
         """
         with self.lock:
-            # An SDK of before that reads the file knows no step with a member more.
-            more: list[Any] = [list(phantoms)] if phantoms or repeated else []
-            more += [1] if repeated else []
-            if not self._may_fold(key, [duration_ms, list(repaired), *more]):
+            step = [duration_ms, list(repaired), list(phantoms), int(repeated)]
+            if not self._may_fold(key, step):
                 return None
             counter = self._aggregator.counter(key)
             counter.add_call(duration_ms, repaired, phantoms, repeated)
@@ -205,7 +202,8 @@ class Queue:
             self.folded_at = time.monotonic()
         if self._spool is None:
             return True
-        kept, given_up = self._spool.append_step([key, *step])
+        line = json.dumps([key, *step], separators=(",", ":")).encode()
+        kept, given_up = self._spool.append("F", line)
         self._drop(given_up, "spool_full")
         if kept and not self._spool.steps:  # the segment has reached its size
             self.changed.notify_all()
@@ -227,7 +225,7 @@ class Queue:
 
     def _keep(self, item: Item) -> None:
         if self._spool is not None and item.body is not None and not self.closed:
-            kept, given_up = self._spool.append(item.body, item.weight)
+            kept, given_up = self._spool.append("E", item.body, item.weight)
             self._drop(given_up, "spool_full")
             if kept:
                 self._arrived(self._spool.waiting)

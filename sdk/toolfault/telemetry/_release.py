@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-__all__ = ["detect_agent", "detect_release"]
-
 # Order: the deployment platform knows best, then the CI that built it.
 _COMMIT_VARIABLES = (
     "RENDER_GIT_COMMIT",

@@ -31,8 +31,6 @@ from typing import Literal, NamedTuple
 
 from toolfault.telemetry._transport import Response
 
-__all__ = ["Backoff", "RetryDecision", "classify_response"]
-
 Action = Literal["settle", "retry", "split", "drop"]
 
 _SHORTEST_WAIT = 1.0

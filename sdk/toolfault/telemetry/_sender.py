@@ -15,8 +15,6 @@ from toolfault.telemetry._guard import FAILED, guard
 from toolfault.telemetry._queue import Item, Queue
 from toolfault.telemetry._transport import Transport
 
-__all__ = ["Sender"]
-
 _STARTED_AGAIN = 0.001
 
 

@@ -26,7 +26,7 @@ import stat
 import time
 import zlib
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -34,14 +34,13 @@ from toolfault._uuid7 import text_of
 from toolfault.telemetry._aggregator import CounterKey
 from toolfault.telemetry._config import Limits
 
-__all__ = ["Line", "Segment", "Spool", "SpoolUnusableError"]
-
 _SEGMENT = ".seg"
 _LOCK = ".lock"
 # Not waiting for a peer: a pipe in place of a file would hold the sender for ever.
 _FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 _AT_ONCE = 16  # dead processes taken over at a time: each costs a descriptor until it is settled
 _TRANSIENT = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+_NAMES_OF_KEY = 7  # in the key of a counter, behind the minute
 _LOOK_AGAIN = 1.0  # seconds until a full directory is looked at again, which takes a while
 
 
@@ -55,9 +54,9 @@ class Line(NamedTuple):
     Attributes:
         weight: Records it stands for.
         event: An event as it goes over the wire; None where the line is a step.
-        step: Key of a counter, then the duration of a call with the fields repaired in it, its
-            phantom arguments and whether it is a repeated execution, if any; or the number of
-            calls of a conversation that ended.
+        step: Key of a counter, then the duration of a call, the fields repaired in it, its phantom
+            arguments and whether it is a repeated execution; or the number of calls of a
+            conversation that ended.
     """
 
     weight: int
@@ -164,23 +163,17 @@ class Spool:
 
     # -- writing -------------------------------------------------------------------------------
 
-    def append(self, event: bytes, weight: int) -> tuple[bool, int]:
-        """Write an event; where the spool is full its oldest segment makes room.
+    def append(self, kind: str, payload: bytes, weight: int = 1) -> tuple[bool, int]:
+        """Write a line; where the spool is full its oldest segment makes room.
 
         Args:
-            event: JSON without a line feed.
+            kind: ``E`` or ``F``.
+            payload: JSON without a line feed: an event, or a step (see ``Line``).
             weight: Records it stands for.
 
         Returns:
             Whether it lies on disk now, and how many older records were given up for it.
         """
-        return self._append("E", event, weight)
-
-    def append_step(self, step: Sequence[Any]) -> tuple[bool, int]:
-        """Write a step of a counter (see ``Line``) as ``append`` writes an event."""
-        return self._append("F", json.dumps(step, separators=(",", ":")).encode(), 1)
-
-    def _append(self, kind: str, payload: bytes, weight: int) -> tuple[bool, int]:
         given_up = 0
         try:
             if kind not in self._open:
@@ -479,23 +472,19 @@ def _line(text: bytes) -> tuple[int, Line] | None:
     return None
 
 
-def _is_step(
-    key: list[Any],
-    counted: float,
-    repaired: object = (),
-    phantoms: object = (),
-    repeated: object = 0,
-) -> bool:
+def _is_step(key: list[Any], counted: float, *of_call: Any) -> bool:
     minute, *names = key
     return (
         type(minute) is int
-        and len(names) in (6, 7)  # with who counts the calls
+        and len(names) == _NAMES_OF_KEY
         and all(name is None or type(name) is str for name in names)
         and type(counted) in (int, float)
-        and _are_names(repaired)
-        and _are_names(phantoms)
-        and type(repeated) is int
+        and (not of_call or _are_of_call(*of_call))
     )
+
+
+def _are_of_call(repaired: object, phantoms: object, repeated: object) -> bool:
+    return _are_names(repaired) and _are_names(phantoms) and type(repeated) is int
 
 
 def _are_names(value: object) -> bool:

@@ -13,8 +13,6 @@ from typing import NamedTuple
 
 from toolfault.errors import redact_text, redaction_policy
 
-__all__ = ["Frame", "Raised", "head_and_tail", "raised_chain", "traceback_text", "walk"]
-
 _FRAMES_KNOWN = 2_000
 _LINE_CHARS = 500
 _FRAMES_KEPT = 100

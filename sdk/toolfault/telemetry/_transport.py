@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
-__all__ = ["Response", "Transport", "TransportError"]
-
 
 class Response(NamedTuple):
     """An answer.

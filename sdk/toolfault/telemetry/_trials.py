@@ -9,8 +9,6 @@ from hashlib import blake2b
 from toolfault.telemetry._conversations import current_conversation, name_of
 from toolfault.telemetry._guard import debug, warn
 
-__all__ = ["sample", "variant"]
-
 
 def variant(
     name: str,

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from toolfault.errors import ArgumentsNotObjectError
-
-__all__ = ["parse_arguments", "sanitised"]
+from toolfault.errors._cleaning import strict_json
 
 # Some models end a tool call with this marker inside the arguments.
 _END_MARKER = "<|tool_call_end|>"
@@ -50,6 +49,16 @@ def parse_arguments(raw: object, *, optional: bool) -> dict[Any, Any]:
     raise ArgumentsNotObjectError(raw)
 
 
+def parsed(raw: object) -> dict[Any, Any] | None:
+    """Return the arguments as a dict; None where they are unknown, or no JSON object."""
+    if raw is None:
+        return None
+    try:
+        return parse_arguments(raw, optional=True)
+    except Exception:  # noqa: BLE001 - the failure itself says what is wrong
+        return None
+
+
 def _is_mapping(kind: type) -> bool:
     """Say whether values of ``kind`` are mappings, without asking the value itself."""
     try:
@@ -62,23 +71,11 @@ def _from_text(text: str, *, optional: bool) -> Any:
     trimmed = text.strip()
     if not trimmed and optional:
         return {}
-    try:
-        # The marker may be a legitimate part of an argument (code about tool calls), so it is cut
-        # only where it breaks the JSON.
-        if _END_MARKER in trimmed:
-            try:
-                return json.loads(trimmed, parse_constant=_refused)
-            except json.JSONDecodeError:
-                trimmed = sanitised(trimmed)
-        return json.loads(trimmed, parse_constant=_refused)
-    except json.JSONDecodeError:
-        raise
-    except RecursionError:
-        raise json.JSONDecodeError("Too deeply nested", trimmed, 0) from None
-    except ValueError:  # a number with thousands of digits
-        raise json.JSONDecodeError("Number too large", trimmed, 0) from None
-
-
-def _refused(constant: str) -> None:
-    # Python's reader takes it.
-    raise json.JSONDecodeError(f"{constant} is not a JSON number", constant, 0)
+    # The marker may be a legitimate part of an argument (code about tool calls), so it is cut only
+    # where it breaks the JSON.
+    if _END_MARKER in trimmed:
+        try:
+            return strict_json(trimmed)
+        except json.JSONDecodeError:
+            trimmed = sanitised(trimmed)
+    return strict_json(trimmed)

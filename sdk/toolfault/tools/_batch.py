@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 
 from toolfault.errors import ConfigError, ToolError, ToolResult
 
-__all__ = ["BatchedCall", "checked_batch", "new_turn", "settle"]
-
 
 class BatchedCall(NamedTuple):
     """One call of a batch: its id and its result, with the id already at hand for messages."""

@@ -6,13 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from toolfault.errors import ToolResult, safe_text
-from toolfault.tools._arguments import parse_arguments
+from toolfault.tools._arguments import parsed
 from toolfault.tools._call import Call
 from toolfault.tools._decorator import as_tool
 from toolfault.tools._outcome import failed, fallback_failure
 from toolfault.tools._tool import Tool
-
-__all__ = ["report_validation_error"]
 
 
 def report_validation_error(
@@ -45,7 +43,7 @@ def report_validation_error(
     call.turn = turn
     call.validation_mode = "comprehensive"
     try:
-        call.arguments = _parsed(args)
+        call.arguments = parsed(args)
         label = context if tool is None else tool.label
         return failed(call, exc, tool, label=label)
     except Exception as broken:  # noqa: BLE001 - the SDK never raises into the host
@@ -57,13 +55,4 @@ def _tool_of(named: object) -> Tool | None:
     try:
         return None if isinstance(named, str) else as_tool(named)
     except Exception:  # noqa: BLE001 - nothing that can be called; the failure is told all the same
-        return None
-
-
-def _parsed(args: object) -> dict[Any, Any] | None:
-    if args is None:
-        return None
-    try:
-        return parse_arguments(args, optional=True)
-    except Exception:  # noqa: BLE001 - the error tells what is wrong, not the arguments
         return None

@@ -8,44 +8,21 @@ call carries the error to its one record.
 
 from __future__ import annotations
 
-import contextlib
-import sys
+import logging
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar, Token
 from time import perf_counter, time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toolfault.errors import AvailabilityReason, ToolError
 
 if TYPE_CHECKING:
     from toolfault.tools._checks import Findings
 
-__all__ = [
-    "RUNNING",
-    "Call",
-    "CallRecord",
-    "Frame",
-    "Observer",
-    "Repair",
-    "RunningCall",
-    "finished",
-    "leave",
-    "mark_reported",
-    "notify",
-    "observe",
-    "reading",
-    "replace_observer",
-    "report",
-    "running_call",
-    "time_calls_by",
-    "unobserve",
-    "was_reported",
-]
-
 # The one seam through which finished calls leave this layer: who listens, and what they get.
 
 
-class Repair:
+class Repair(NamedTuple):
     """One value that was repaired before validation: where, and between which types.
 
     Attributes:
@@ -54,22 +31,13 @@ class Repair:
         to_type: Python type name of what the function got.
     """
 
-    __slots__ = ("field", "from_type", "to_type")
-
-    def __init__(self, field: str, from_type: str, to_type: str) -> None:
-        self.field = field
-        self.from_type = from_type
-        self.to_type = to_type
+    field: str
+    from_type: str
+    to_type: str
 
     def to_dict(self) -> dict[str, str]:
         """Return the repair as it travels in events."""
-        return {"field": self.field, "from_type": self.from_type, "to_type": self.to_type}
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Repair) and self.to_dict() == other.to_dict()
-
-    def __hash__(self) -> int:
-        return hash((self.field, self.from_type, self.to_type))
+        return self._asdict()
 
     def __repr__(self) -> str:
         return f"Repair({self.field!r}, {self.from_type!r}, {self.to_type!r})"
@@ -227,15 +195,32 @@ def notify(record: CallRecord) -> None:
         try:
             observer(record)
         except Exception:  # noqa: BLE001, PERF203 - a listener hurts neither host nor others
-            _say_failed()
+            say(logging.DEBUG, "observer failed", exc_info=True)
 
 
-def _say_failed() -> None:
-    logging = sys.modules.get("logging")  # nobody listens where it is not loaded
-    if logging is not None:
-        # Handlers and filters are the host's code as well.
-        with contextlib.suppress(Exception):
-            logging.getLogger("toolfault").debug("observer failed", exc_info=True)
+# The one logger of the SDK. Its handlers and filters are the host's code, and may raise.
+
+logger = logging.getLogger("toolfault")
+logger.addHandler(logging.NullHandler())  # unless the host listens it says nothing, nor on stderr
+
+
+def say(level: int, text: str, *args: object, **details: Any) -> None:
+    """Write one line of the log; what a filter or handler of the host raises ends here."""
+    try:
+        logger.log(level, text, *args, **details)
+    except Exception:  # noqa: BLE001 - the promise to the host
+        return
+
+
+def has_handler() -> bool:
+    """Say whether any handler but a null one would get a record."""
+    place: logging.Logger | None = logger
+    while place is not None:
+        for handler in place.handlers:
+            if not isinstance(handler, logging.NullHandler):
+                return True
+        place = place.parent if place.propagate else None
+    return False
 
 
 # The call that runs right now in this context, for logs and for errors a tool reports itself.

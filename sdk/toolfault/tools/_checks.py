@@ -24,33 +24,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal, InvalidOperation
 from enum import Enum
-from pathlib import Path
-from typing import Any
+from pathlib import Path, PurePath
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from toolfault.coerce import Coercion, coerce_bool, coerce_float, coerce_int, coerce_json
 from toolfault.errors import Issue, listed
+from toolfault.errors._types import ABSENT
 from toolfault.tools._phantoms import Parents, Phantoms
 from toolfault.tools._signature import Parameters
-
-__all__ = [
-    "ABSENT",
-    "ANYTHING",
-    "Check",
-    "FieldCheck",
-    "Finding",
-    "Findings",
-    "Hints",
-    "HintsPlan",
-    "Loc",
-    "ObjectCheck",
-    "Plan",
-    "has_tag",
-    "hoisted",
-    "schema_hash",
-    "secret_names",
-]
-
 
 # What a check finds wrong, before it becomes issues; only failures pay for it.
 
@@ -59,17 +41,6 @@ Loc = tuple[Any, ...]
 # Deeper values are refused, so that a cycle or a hostile nesting ends in an issue, not in a
 # RecursionError of the host. 64 levels are far beyond what a model writes.
 MAX_DEPTH = 64
-
-
-class _Absent:
-    """The type of ABSENT."""
-
-    def __repr__(self) -> str:
-        return "ABSENT"
-
-
-ABSENT = _Absent()
-"""Stands for "no value": a missing parameter has received nothing, not None."""
 
 
 class Finding:
@@ -181,10 +152,6 @@ class Findings:
             self.repairs[number] = ((*loc[: place - 1], 0, *loc[place:]), before, after)
         if self.phantoms is not None:
             self.phantoms.any_key(at)
-
-    def trial(self, *, coerce: bool) -> Findings:
-        """Return an empty collection to try one of several alternatives on."""
-        return Findings(coerce=coerce)
 
     def absorb(self, other: Findings) -> None:
         """Take over what ``other`` collected."""
@@ -592,9 +559,9 @@ class UnionCheck(Check):
         for branch in self.branches:
             if branch.exact is kind:
                 return value
-        fit, trials = self._try(value, loc, findings.trial(coerce=False))
+        fit, trials = self._try(value, loc, Findings())
         if fit is None and findings.coerce:
-            fit, trials = self._try(value, loc, findings.trial(coerce=True))
+            fit, trials = self._try(value, loc, Findings(coerce=True))
         if fit is None:
             self._explain(value, loc, findings, trials)
             return value
@@ -609,7 +576,7 @@ class UnionCheck(Check):
         repaired: tuple[Any, Findings] | None = None
         trials: list[Findings] = []
         for branch in self.branches:
-            trial = findings.trial(coerce=findings.coerce)
+            trial = Findings(findings.coerce)
             result = branch.check(value, loc, trial)
             trials.append(trial)
             if trial.found:
@@ -883,7 +850,7 @@ class DictCheck(Check):
 
     def _key(self, key: Any, loc: Loc, findings: Findings) -> Any:
         # JSON has string keys only, so "1" for dict[int, X] is no repair but the one way to say 1.
-        trial = findings.trial(coerce=True)
+        trial = Findings(coerce=True)
         checked = self.key.check(key, loc, trial)
         findings.found.extend(trial.found)
         return checked
@@ -927,33 +894,17 @@ def _decimal(text: str) -> Any:
         raise ValueError(text) from None
 
 
-def _bytes(text: str) -> Any:
-    return text.encode("utf-8", "strict")
-
-
-# format -> (parser raising ValueError, words, expected)
-_FORMATS: dict[str, tuple[Callable[[str], Any], str, str]] = {
-    "date": (date.fromisoformat, "date", "date (YYYY-MM-DD)"),
-    "date-time": (_datetime, "datetime", "datetime (ISO 8601)"),
-    "time": (_time, "time", "time (HH:MM:SS)"),
-    "uuid": (_uuid, "UUID", "UUID"),
-    "path": (_path, "path", "path"),
-    "decimal": (_decimal, "decimal number", "decimal number"),
-    "binary": (_bytes, "bytes", "string"),
-}
-
-# By module and name: those of `Path` differ between versions of Python.
-_PYTHON_TYPES = {
-    ("datetime", "date"): "date",
-    ("datetime", "datetime"): "date-time",
-    ("datetime", "time"): "time",
-    ("uuid", "UUID"): "uuid",
-    ("pathlib", "Path"): "path",
-    ("pathlib", "PurePath"): "path",
-    ("pathlib._local", "Path"): "path",
-    ("pathlib._local", "PurePath"): "path",
-    ("decimal", "Decimal"): "decimal",
-    ("builtins", "bytes"): "binary",
+_PATH = ("path", _path, "path", "path")
+# type -> (format, parser raising ValueError, words, expected)
+_FORMATS: dict[type, tuple[str, Callable[[str], Any], str, str]] = {
+    date: ("date", date.fromisoformat, "date", "date (YYYY-MM-DD)"),
+    datetime: ("date-time", _datetime, "datetime", "datetime (ISO 8601)"),
+    time: ("time", _time, "time", "time (HH:MM:SS)"),
+    UUID: ("uuid", _uuid, "UUID", "UUID"),
+    Path: _PATH,
+    PurePath: _PATH,
+    Decimal: ("decimal", _decimal, "decimal number", "decimal number"),
+    bytes: ("binary", str.encode, "bytes", "string"),
 }
 
 
@@ -963,11 +914,10 @@ class FormatCheck(Check):
     __slots__ = ("_expected", "_format", "_parse", "_target", "_words")
     kind = "string"
 
-    def __init__(self, name: str, *, target: type) -> None:
-        """Take the format's name and the Python type to convert to."""
-        self._parse, words, self._expected = _FORMATS[name]
+    def __init__(self, target: type) -> None:
+        """Take the Python type to convert to."""
+        self._format, self._parse, words, self._expected = _FORMATS[target]
         self._words = f"Input should be a valid {words}"
-        self._format = name
         self._target = target
 
     def check(self, value: Any, loc: Loc, findings: Findings) -> Any:
@@ -991,16 +941,10 @@ class FormatCheck(Check):
         return {"type": "string", "format": self._format}
 
 
-def python_format(kind: type) -> FormatCheck | None:
-    """Return the check of a Python type that JSON writes as a string; None for other types."""
-    name = _PYTHON_TYPES.get((kind.__module__, kind.__qualname__))
-    return None if name is None else FormatCheck(name, target=kind)
-
-
 # Objects with known fields: arguments, dataclasses, TypedDicts.
 
 
-class FieldCheck:
+class FieldCheck(NamedTuple):
     """One field of an object.
 
     Attributes:
@@ -1011,22 +955,11 @@ class FieldCheck:
         description: Text shown in the schema, or None.
     """
 
-    __slots__ = ("check", "default", "description", "name", "required")
-
-    def __init__(
-        self,
-        name: str,
-        check: Check,
-        *,
-        required: bool = True,
-        default: object = ABSENT,
-        description: str | None = None,
-    ) -> None:
-        self.name = name
-        self.check = check
-        self.required = required
-        self.default = default
-        self.description = description
+    name: str
+    check: Check
+    required: bool = True
+    default: object = ABSENT
+    description: str | None = None
 
     def schema(self) -> dict[str, Any]:
         """Return the schema of the value with description and default."""
@@ -1154,7 +1087,7 @@ class RepairCheck(Check):
             else:
                 findings.add(loc, "invalid_input", words, value=value, type="value_error")
             return value
-        trial = findings.trial(coerce=findings.coerce)
+        trial = Findings(findings.coerce)
         checked = self._inner.check(repaired, loc, trial)
         for found in trial.found:
             if found.loc == loc:
@@ -1316,33 +1249,35 @@ class Hints:
         own = self.model_check(kind)
         if own is not None:
             return own
-        fields = _FIELDS_OF.get(_family(kind))
-        if fields is not None:
-            return self._object(kind, fields)
+        defaults = _defaults_of(kind)
+        if defaults is not None:
+            return self._object(kind, defaults)
+        if kind in _FORMATS:
+            return FormatCheck(kind)
         whole = types.GenericAlias(kind, args) if args else kind
-        own = python_format(kind) or self.model_check(whole, is_last=True)
+        own = self.model_check(whole, is_last=True)
         return self._unknown(kind) if own is None else own
 
-    def _object(self, kind: type, fields: Callable[[type], _FieldList]) -> Check:
+    def _object(self, kind: type, defaults: Mapping[str, object]) -> Check:
         if kind in self._done:
             return self._done[kind]
         if kind in self._open:
             return self._open[kind]
         self._open[kind] = LaterCheck(kind.__name__, lambda: self._done[kind])
-        typed_dict = _family(kind) == "typed_dict"
-        self._done[kind] = ObjectCheck(
-            {
-                name: FieldCheck(
-                    name,
-                    self.compile(annotation),
-                    required=required,
-                    default=default,
-                    description=description_of(annotation),
-                )
-                for name, annotation, required, default in fields(kind)
-            },
-            build=None if typed_dict else kind,
-        )
+        hints = _annotations(kind)
+        fields = {}
+        for name, default in defaults.items():
+            annotation = hints.get(name, Any)
+            required = default is _REQUIRED
+            fields[name] = FieldCheck(
+                name,
+                self.compile(annotation),
+                required=required,
+                default=ABSENT if required else default,
+                description=description_of(annotation),
+            )
+        is_typed_dict = issubclass(kind, dict)
+        self._done[kind] = ObjectCheck(fields, build=None if is_typed_dict else kind)
         del self._open[kind]
         return self._done[kind]
 
@@ -1403,17 +1338,29 @@ def _enum_choices(kind: type[Enum]) -> list[tuple[Any, Any]]:
     return [(member.value if plain else member.name, member) for member in members]
 
 
-_FieldList = list[tuple[str, Any, bool, object]]
+_REQUIRED = object()
 
 
-def _family(kind: type) -> str:
+def _defaults_of(kind: Any) -> dict[str, object] | None:
+    """Return the fields of a dataclass, NamedTuple or TypedDict; None for any other class.
+
+    Each has its default: ABSENT where it may be left out and none can be shown, _REQUIRED where it
+    may not.
+    """
     if hasattr(kind, "__dataclass_fields__"):
-        return "dataclass"
-    if hasattr(kind, "__required_keys__") and hasattr(kind, "__total__"):
-        return "typed_dict"
+        return {field.name: _default_of(field) for field in dataclasses.fields(kind) if field.init}
     if issubclass(kind, tuple) and hasattr(kind, "_fields"):
-        return "named_tuple"
-    return ""
+        return {name: kind._field_defaults.get(name, _REQUIRED) for name in kind._fields}
+    if hasattr(kind, "__required_keys__") and hasattr(kind, "__total__"):
+        names = _annotations(kind) or (*kind.__required_keys__, *kind.__optional_keys__)
+        return {name: _REQUIRED if name in kind.__required_keys__ else ABSENT for name in names}
+    return None
+
+
+def _default_of(field: dataclasses.Field[Any]) -> object:
+    if field.default is not dataclasses.MISSING:
+        return field.default
+    return _REQUIRED if field.default_factory is dataclasses.MISSING else ABSENT
 
 
 def _annotations(kind: type) -> dict[str, Any]:
@@ -1421,45 +1368,6 @@ def _annotations(kind: type) -> dict[str, Any]:
         return typing.get_type_hints(kind, include_extras=True)
     except Exception:  # noqa: BLE001 - a name nobody can resolve: those fields accept everything
         return {}
-
-
-def _dataclass_fields(kind: Any) -> _FieldList:
-    hints = _annotations(kind)
-    listed: _FieldList = []
-    for field in dataclasses.fields(kind):
-        if not field.init:
-            continue
-        no_default = field.default is dataclasses.MISSING
-        required = no_default and field.default_factory is dataclasses.MISSING
-        default = ABSENT if no_default else field.default
-        listed.append((field.name, hints.get(field.name, Any), required, default))
-    return listed
-
-
-def _typed_dict_fields(kind: Any) -> _FieldList:
-    hints = _annotations(kind) or dict.fromkeys(
-        (*kind.__required_keys__, *kind.__optional_keys__), Any
-    )
-    return [
-        (name, annotation, name in kind.__required_keys__, ABSENT)
-        for name, annotation in hints.items()
-    ]
-
-
-def _named_tuple_fields(kind: Any) -> _FieldList:
-    hints = _annotations(kind)
-    defaults = kind._field_defaults
-    return [
-        (name, hints.get(name, Any), name not in defaults, defaults.get(name, ABSENT))
-        for name in kind._fields
-    ]
-
-
-_FIELDS_OF: dict[str, Callable[[type], _FieldList]] = {
-    "dataclass": _dataclass_fields,
-    "typed_dict": _typed_dict_fields,
-    "named_tuple": _named_tuple_fields,
-}
 
 
 # The checks of all arguments of one tool, and the schema that they amount to.
@@ -1500,10 +1408,9 @@ class HintsPlan(Plan):
             extra=hints.compile(parameters.extra_annotation) if parameters.takes_extra else None,
         )
         self.optional = not parameters.required
-        # Bound once: this is the success path of every call.
-        self.prepare = self._prepare  # type: ignore[method-assign]
 
-    def _prepare(self, arguments: dict[Any, Any], findings: Findings) -> dict[str, Any]:
+    def prepare(self, arguments: dict[Any, Any], findings: Findings) -> dict[str, Any]:
+        """Return the checked arguments."""
         return self._check.members(arguments, (), findings)
 
     def schema(self) -> dict[str, Any]:

@@ -12,8 +12,6 @@ from toolfault.tools._protocols import AsyncTool, P, R, SyncTool, ToolDecorator
 from toolfault.tools._signature import names_in_scope
 from toolfault.tools._tool import Adapter, Tool
 
-__all__ = ["as_tool", "tool"]
-
 _Context = str | Iterable[str] | Mapping[str, Any] | None
 _Passthrough = type[BaseException] | tuple[type[BaseException], ...]
 

@@ -22,31 +22,23 @@ from toolfault.tools._settings import DEFAULTS
 from toolfault.tools._threads import await_within, call_within
 from toolfault.tools._tool import Tool
 
-__all__ = ["wrap_async", "wrap_generator", "wrap_sync"]
-
 
 def wrap_sync(tool: Tool) -> Callable[..., Any]:
     """Return the function of ``tool``, recording every call that somebody listens to."""
-    fn, idempotent = tool.fn, tool.idempotent
+    fn = tool.fn
 
     @functools.wraps(fn)
     def direct(*args: Any, **kwargs: Any) -> Any:
         framed = type(RUNNING.get()) is Frame
         if not framed and not _call.observers:
             return fn(*args, **kwargs)
-        call = Call(tool.name, tool.name)
-        call.phase = "handler"
-        if idempotent is not None:
-            call.idempotent = idempotent
-        call.arguments = kwargs
-        if args or tool.injected:
-            call.arguments = _named(tool, args, kwargs)
+        call = _begun(tool, args, kwargs)
         if framed:
             kwargs = _mended(call, tool, args, kwargs)
         token = RUNNING.set(call)
         try:
             if framed and tool.timeout is not None:
-                value = _within(tool.timeout, fn, args, kwargs)
+                value = call_within(functools.partial(fn, *args, **kwargs), tool.timeout)
             else:
                 value = fn(*args, **kwargs)
         except BaseException as exc:
@@ -62,26 +54,20 @@ def wrap_sync(tool: Tool) -> Callable[..., Any]:
 
 def wrap_async(tool: Tool) -> Callable[..., Any]:
     """Return the coroutine function of ``tool``, recording every call that somebody listens to."""
-    fn, idempotent = tool.fn, tool.idempotent
+    fn = tool.fn
 
     @functools.wraps(fn)
     async def direct(*args: Any, **kwargs: Any) -> Any:
         framed = type(RUNNING.get()) is Frame
         if not framed and not _call.observers:
             return await fn(*args, **kwargs)
-        call = Call(tool.name, tool.name)
-        call.phase = "handler"
-        if idempotent is not None:
-            call.idempotent = idempotent
-        call.arguments = kwargs
-        if args or tool.injected:
-            call.arguments = _named(tool, args, kwargs)
+        call = _begun(tool, args, kwargs)
         if framed:
             kwargs = _mended(call, tool, args, kwargs)
         token = RUNNING.set(call)
         try:
             if framed and tool.timeout is not None:
-                value = await _await_within(tool.timeout, fn, args, kwargs)
+                value = await await_within(fn(*args, **kwargs), tool.timeout)
             else:
                 value = await fn(*args, **kwargs)
         except BaseException as exc:
@@ -93,6 +79,19 @@ def wrap_async(tool: Tool) -> Callable[..., Any]:
         return value
 
     return direct
+
+
+def _begun(tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+    """Return the record of a call that begins, without what the host fills."""
+    call = Call(tool.name, tool.name)
+    call.phase = "handler"
+    if tool.idempotent is not None:
+        call.idempotent = tool.idempotent
+    call.arguments = kwargs
+    if args or tool.injected:
+        named = {**dict(zip(tool.argument_names, args, strict=False)), **kwargs}
+        call.arguments = {name: value for name, value in named.items() if name not in tool.injected}
+    return call
 
 
 def wrap_generator(tool: Tool) -> Callable[..., Any]:
@@ -109,11 +108,7 @@ def _recorded(tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iter
     if not _call.observers:
         yield
         return
-    call = Call(tool.name, tool.name)
-    call.phase = "handler"
-    if tool.idempotent is not None:
-        call.idempotent = tool.idempotent
-    call.arguments = _named(tool, args, kwargs)
+    call = _begun(tool, args, kwargs)
     try:
         yield
     except GeneratorExit:
@@ -182,24 +177,6 @@ def _mended(
         return {**kwargs, **{name: sent[name] for name in call.arguments or {} if name in sent}}
     except Exception:  # noqa: BLE001 - what cannot be repaired goes on as it came
         return kwargs
-
-
-def _within(
-    seconds: float, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Any:
-    return call_within(lambda: fn(*args, **kwargs), seconds)
-
-
-async def _await_within(
-    seconds: float, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Any:
-    return await await_within(fn(*args, **kwargs), seconds)
-
-
-def _named(tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Return what was given by position under its name, without what the host fills."""
-    named = {**dict(zip(tool.argument_names, args, strict=False)), **kwargs}
-    return {name: value for name, value in named.items() if name not in tool.injected}
 
 
 def _note_return(call: Call, value: Any, tool: Tool) -> None:

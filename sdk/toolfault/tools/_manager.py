@@ -21,8 +21,6 @@ from toolfault.tools._outcome import (
 from toolfault.tools._threads import run_coroutine
 from toolfault.tools._tool import Tool
 
-__all__ = ["RegisteredTool", "ToolManager", "ToolRegistry"]
-
 ACCESS_LEVELS = ("read", "write", "admin")
 """Access a tool may need, each including the ones before it."""
 

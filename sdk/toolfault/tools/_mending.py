@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from toolfault.coerce import coerce_bool, coerce_float, coerce_int, container_from_json
-from toolfault.tools._checks import ABSENT, Findings, Loc
-
-__all__ = ["Complaint", "Outcome", "at", "mended"]
+from toolfault.coerce import COERCERS
+from toolfault.errors._types import ABSENT
+from toolfault.tools._checks import Findings, Loc
 
 # Where, by the validator's path, and the JSON word for what is wanted there.
 Complaint = tuple[Loc, str]
@@ -93,7 +92,7 @@ def _repaired(value: Any, complaints: Iterable[Complaint]) -> tuple[list[_Repair
     repairs: list[_Repair] = []
     for complaint in complaints:
         path, text = at(value, complaint[0])
-        coerce = _COERCERS.get(complaint[1])
+        coerce = COERCERS.get(complaint[1])
         if coerce is None or type(text) is not str:
             continue
         repaired = coerce(text)
@@ -132,20 +131,3 @@ def _with(value: Any, path: Loc, repaired: Any) -> Any:
     copy = value.copy()
     copy[path[0]] = _with(value[path[0]], path[1:], repaired)
     return copy
-
-
-def _from_json(kind: type) -> Callable[[str], object]:
-    def parse(text: str) -> object:
-        parsed = container_from_json(text, kind)
-        return text if parsed is None else parsed
-
-    return parse
-
-
-_COERCERS: dict[str, Callable[[str], object]] = {
-    "boolean": coerce_bool,
-    "integer": coerce_int,
-    "number": coerce_float,
-    "array": _from_json(list),
-    "object": _from_json(dict),
-}

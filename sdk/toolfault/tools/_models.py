@@ -11,8 +11,8 @@ from typing import Any, get_args
 
 from toolfault.errors import PLAIN_TYPES, ConfigError, ToolError, wanted_types
 from toolfault.errors import is_validation_error as is_known_error
+from toolfault.errors._types import ABSENT
 from toolfault.tools._checks import (
-    ABSENT,
     ANYTHING,
     Check,
     FieldCheck,
@@ -27,8 +27,6 @@ from toolfault.tools._checks import (
 from toolfault.tools._mending import Outcome, mended
 from toolfault.tools._phantoms import Parents, declared
 from toolfault.tools._signature import Parameters
-
-__all__ = ["ModelCheck", "ModelPlan", "is_validation_error", "model_check", "plan_of_model"]
 
 _JSON_TYPES = frozenset({bool, int, float, list, dict, type(None)})
 _MAX_WALK = 8  # levels of a validated model that are compared with what was sent
@@ -90,7 +88,7 @@ class Validation:
         if self._shape is None:
             assert self.shape is not None
             self._shape = self.shape()
-        trial = findings.trial(coerce=findings.coerce)
+        trial = Findings(findings.coerce)
         shaped = self._shape.check(value, loc, trial)
         if not trial.found:
             outcome = self._attempt(shaped)

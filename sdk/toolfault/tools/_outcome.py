@@ -8,20 +8,18 @@ carries a value out of the process. Each failure is a line of the local log.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from enum import Enum
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from toolfault.coerce import coerce_json, near_misses
 from toolfault.errors import (
-    PLAIN_TYPES,
     REDACTED,
     ArgumentsNotObjectError,
     AvailabilityReason,
     ErrorCategory,
     InvocationKind,
     Issue,
-    NearMissLookup,
     ToolError,
     ToolErrorCode,
     ToolInvocationError,
@@ -34,13 +32,17 @@ from toolfault.errors import (
     is_secret_value,
     redacted_repr,
     secret_values,
-    shown_value,
     to_jsonable,
     type_name,
     with_tools,
 )
-from toolfault.tools._call import Call, Repair, finished
-from toolfault.tools._checks import ABSENT, Finding, Findings, Loc
+from toolfault.errors._cleaning import unchanging
+from toolfault.errors._codes import Word
+from toolfault.errors._error import joined_hints
+from toolfault.errors._types import ABSENT
+from toolfault.tools._call import Call, Repair, finished, has_handler, logger, say
+from toolfault.tools._checks import Finding, Findings, Loc
+from toolfault.tools._mending import at
 from toolfault.tools._models import is_validation_error
 from toolfault.tools._phantoms import pattern
 from toolfault.tools._settings import DEFAULTS
@@ -48,44 +50,14 @@ from toolfault.tools._settings import DEFAULTS
 if TYPE_CHECKING:
     from toolfault.tools._tool import Tool
 
-__all__ = [
-    "adapt_error",
-    "advised",
-    "blocked",
-    "describe",
-    "failed",
-    "fallback_aborted",
-    "fallback_failure",
-    "fallback_success",
-    "flow",
-    "log_unchecked",
-    "log_undecided",
-    "record_aborted",
-    "rejected_by_checks",
-    "rejected_by_model",
-    "repairs_of",
-    "returned",
-    "supplied",
-    "unavailable",
-]
+# The local log.
 
 
-# The logger.
-
-logger = logging.getLogger("toolfault")
-logger.addHandler(logging.NullHandler())  # unless the host listens it says nothing, nor on stderr
-
-
-def flow(text: str, *args: Any) -> None:
+def flow(text: str, *args: object) -> None:
     """Log a step of the execution at debug level."""
     if logger.isEnabledFor(logging.DEBUG):
-        try:
-            logger.debug(text, *args)
-        except Exception:  # noqa: BLE001 - a filter of the host that raises
-            return
+        say(logging.DEBUG, text, *args)
 
-
-# The lines of failures.
 
 _MAX_LINE = 2_000
 
@@ -100,15 +72,18 @@ def log_unchecked(tool: str, annotations: list[str], parameters: list[str]) -> N
     """
     why = [f"nothing is known of {', '.join(dict.fromkeys(annotations))}"] if annotations else []
     why += [f"the annotation of '{name}' cannot be resolved" for name in parameters]
-    _say("warning", "Tool '%s' checks only some of its arguments: %s", (tool, "; ".join(why)))
+    text = "Tool '%s' checks only some of its arguments: %s"
+    say(logging.WARNING, text, tool, "; ".join(why))
 
 
 def log_unavailable(call: Call, reason: AvailabilityReason) -> None:
     """Log a call to a tool that is not available, with both of its names."""
-    _say(
-        "warning",
+    say(
+        logging.WARNING,
         "Tool '%s' (resolved to '%s') %s",
-        (call.tool_requested, call.tool, reason.phrase),
+        call.tool_requested,
+        call.tool,
+        reason.phrase,
         extra={"tool": call.tool, "tool_requested": call.tool_requested, "state": reason.value},
     )
 
@@ -120,10 +95,11 @@ def log_failure(call: Call, exc: BaseException, error: ToolError) -> None:
     raised_by_handler = call.phase == "handler" and not isinstance(exc, ToolError)
     text = _text(exc) if raised_by_handler else _text(error)
     shown = exc if call.phase == "handler" else _without_cause(error)
-    _say(
-        "error",
+    say(
+        logging.ERROR,
         "Exception in tool '%s': %s",
-        (call.tool, text),
+        call.tool,
+        text,
         exc_info=(type(shown), shown, exc.__traceback__),
         extra=_fields(call, error),
     )
@@ -132,42 +108,26 @@ def log_failure(call: Call, exc: BaseException, error: ToolError) -> None:
 def log_returned_failure(call: Call, error: ToolError) -> None:
     """Log a failure that the tool returned instead of raising."""
     if _is_heard():
-        text = _first_line(error.message)
-        args = (call.tool, text)
-        _say("error", "Tool '%s' returned error: %s", args, extra=_fields(call, error))
+        line = _first_line(error.message)
+        text = "Tool '%s' returned error: %s"
+        say(logging.ERROR, text, call.tool, line, extra=_fields(call, error))
 
 
 def log_broken_adapter(call: Call, broken: BaseException) -> None:
     """Log that a tool's ``adapt_error`` raised; the default one stood in."""
     text = "adapt_error of tool '%s' raised %s"
-    _say("warning", text, (call.tool, type(broken).__name__), exc_info=broken)
+    say(logging.WARNING, text, call.tool, type(broken).__name__, exc_info=broken)
 
 
 def log_undecided(call: Call, broken: BaseException) -> None:
     """Log that a policy or hook raised, which denies the call."""
     text = "The policy or hook of tool '%s' raised %s"
-    _say("error", text, (call.tool, type(broken).__name__), exc_info=broken)
-
-
-def _say(level: str, text: str, args: tuple[Any, ...], **details: Any) -> None:
-    """Write one line; a filter or handler of the host that raises is not the caller's problem."""
-    try:
-        getattr(logger, level)(text, *args, **details)
-    except Exception:  # noqa: BLE001 - the promise to the host
-        return
+    say(logging.ERROR, text, call.tool, type(broken).__name__, exc_info=broken)
 
 
 def _is_heard() -> bool:
     """Say whether a handler would get an error: composing the record costs more than asking."""
-    if not logger.isEnabledFor(logging.ERROR):
-        return False
-    place: logging.Logger | None = logger
-    while place is not None:
-        for handler in place.handlers:
-            if not isinstance(handler, logging.NullHandler):
-                return True
-        place = place.parent if place.propagate else None
-    return False
+    return logger.isEnabledFor(logging.ERROR) and has_handler()
 
 
 def _text(exc: BaseException) -> str:
@@ -232,18 +192,16 @@ def _issue(finding: Finding, secret: frozenset[str]) -> Issue:
         field = ".".join(str(part) for part in loc)
         issue = finding.issue.with_(field=field, loc=loc)
         return issue.with_(received=REDACTED) if hidden and issue.received is not None else issue
-    received = kind = stand_in = None
-    if finding.value is not ABSENT and loc:
-        hidden = hidden or is_secret_value(loc, type_name(finding.value))
-        received, kind, stand_in = shown_value(finding.value, hidden=hidden)
+    value = finding.value if loc else ABSENT
+    if value is not ABSENT:
+        hidden = hidden or is_secret_value(loc, type_name(value))
     return Issue.of_value(
         loc,
         finding.code,
         finding.message,
+        value,
+        hidden=hidden,
         expected=finding.expected or None,
-        received=received,
-        received_type=kind,
-        stand_in=stand_in,
         type=finding.type,
     )
 
@@ -279,7 +237,7 @@ def rejected_by_model(
         tool, error, arguments, label, parameters=tuple(parameters), secret_fields=secret
     )
     failure.kind = InvocationKind.VALIDATION
-    issues = [_broken_json(i, arguments) for i in failure.issues] if findings.coerce else []
+    issues = [_broken_json(issue) for issue in failure.issues] if findings.coerce else []
     if tuple(issues) == failure.issues or not issues:
         return failure
     return ToolError.from_issues(
@@ -287,10 +245,12 @@ def rejected_by_model(
     )
 
 
-def _broken_json(issue: Issue, arguments: object) -> Issue:
+def _broken_json(issue: Issue) -> Issue:
     """Return an issue about a string that was meant as JSON, with what the parser says of it."""
-    value = raw_value(arguments, issue) if issue.expected in ("array", "object") else None
-    if type(value) is not str or not value.lstrip().startswith(("{", "[")):
+    value = issue.sent
+    if issue.expected not in ("array", "object") or type(value) is not str:
+        return issue
+    if not value.lstrip().startswith(("{", "[")):
         return issue
     try:
         coerce_json(value)
@@ -307,50 +267,9 @@ def repairs_of(findings: Findings) -> tuple[Repair, ...]:
     )
 
 
-def raw_value(arguments: Any, issue: Issue) -> object:
-    """Return the value the model sent that ``issue`` is about, or ABSENT.
-
-    The path of an issue may name branches of a union, and a branch may be called like a key of the
-    value itself (``{"int": ...}``). Of the values along the path it is the one the issue says it
-    received.
-    """
-    if type(arguments) is dict and len(issue.loc) == 1:
-        sent = arguments.get(issue.loc[0], ABSENT)
-        if PLAIN_TYPES.get(type(sent)) == issue.received_type is not None:
-            return sent  # what it nearly always is
-    along = list(_along(arguments, issue.loc))
-    if issue.received_type is not None:
-        along = [value for value in along if type_name(value) == issue.received_type]
-    if len(along) > 1:
-        said = [value for value in along if _as_received(value, issue) == issue.received]
-        along = said or along
-    return along[-1] if along else ABSENT
-
-
-def _along(arguments: Any, loc: Loc) -> Iterator[object]:
-    """Yield the values at the real keys and indexes in ``loc``."""
-    inside = arguments
-    for part in loc:
-        if _has(inside, part):
-            inside = inside[part]
-            yield inside
-
-
-def _as_received(value: object, issue: Issue) -> str | None:
-    """Return how the issue would show ``value``."""
-    return issue.with_(received=redacted_repr(value)).received
-
-
-def _has(inside: Any, part: object) -> bool:
-    if type(inside) is dict:
-        return part in inside
-    return type(inside) is list and type(part) is int and 0 <= part < len(inside)
-
-
 # What is added so that the next attempt succeeds: hints, and near misses.
 
 _MAX_ADVISED = 20  # issues of one failure that are looked at; the model reads no more either
-_LONGEST_TEXT = 10_000
 _UNUSED = ("derived", "off")
 
 
@@ -372,7 +291,7 @@ def advised(error: ToolError, arguments: Any, tool: Tool | None, *, ours: bool) 
             error = error.with_(issues=issues, issues_total=error.issues_total)
         _judge(issues, arguments, tool, derive=derive)
         if derive:
-            error.derived_hint = _joined(issue.hint for issue in issues)
+            error.derived_hint = joined_hints(issue.hint for issue in issues)
     elif derive and error.suggestion:
         error.derived_hint = error.suggestion
     if error.retry_hint is None and hints is not None:
@@ -396,11 +315,7 @@ def _authored(error: ToolError, hints: str | Mapping[str, str] | None) -> str | 
         hints.get(issue.field) or hints.get(issue.field_pattern) or hints.get(issue.root_field)
         for issue in error.issues
     ]
-    return _joined(found) or hints.get("*")
-
-
-def _joined(hints: Any) -> str | None:
-    return " ".join(dict.fromkeys(hint for hint in hints if hint)) or None
+    return joined_hints(found) or hints.get("*")
 
 
 def _judge(issues: tuple[Issue, ...], arguments: Any, tool: Tool | None, *, derive: bool) -> None:
@@ -411,42 +326,33 @@ def _judge(issues: tuple[Issue, ...], arguments: Any, tool: Tool | None, *, deri
         if issue.code is ToolErrorCode.MISSING_FIELD:
             missing.append(issue.field)  # noqa: PERF401 - a comprehension is a call more
     for issue in issues[:_MAX_ADVISED]:
-        absent = issue.code is ToolErrorCode.MISSING_FIELD
-        value = ABSENT if absent else raw_value(arguments, issue)
-        if value is not ABSENT and issue.needs_near_miss:
-            unknown = issue.code is ToolErrorCode.UNKNOWN_FIELD
-            issue.near_miss = _judgement(value, issue, missing if unknown else None)
+        if issue.code is not ToolErrorCode.MISSING_FIELD:
+            if issue.sent is ABSENT:  # an author, or a server of tools, found it
+                issue.sent = _sent(issue, arguments)
+            if issue.sent is not ABSENT and issue.needs_near_miss:
+                unknown = issue.code is ToolErrorCode.UNKNOWN_FIELD
+                issue.near_miss = partial(_near_misses, missing if unknown else None)
         if derive:
-            issue.hint = _derived(issue, value, known)
+            issue.hint = _derived(issue, known)
 
 
-def _judgement(
-    value: object, issue: Issue, choices: list[str] | None
-) -> NearMissLookup | tuple[str, ...]:
-    """Return what will name the near misses when they are asked for, of a value that may change.
-
-    Of a container only the kind counts, and of a long text nothing does.
-    """
-    kind = type(value)
-    if kind is str and len(value) > _LONGEST_TEXT:  # type: ignore[arg-type]
-        return ()
-    if kind in _UNCHANGING:
-        return NearMissLookup(near_misses, value, choices)
-    if kind in _CONTAINERS:
-        return NearMissLookup(near_misses, kind(), choices)
-    return near_misses(value, issue, choices=choices)
+def _sent(issue: Issue, arguments: object) -> object:
+    """Return the value in the arguments that an issue names by its path and its type, or ABSENT."""
+    path, value = at(arguments, issue.loc)
+    is_it = path and issue.received_type in (None, type_name(value))
+    return unchanging(value) if is_it else ABSENT
 
 
-_UNCHANGING = frozenset({str, int, float, bool, type(None)})
-_CONTAINERS = frozenset({dict, list, tuple, set, frozenset})
+def _near_misses(choices: list[str] | None, issue: Issue) -> tuple[str, ...]:
+    return near_misses(issue.sent, issue, choices=choices)
 
 
-def _derived(issue: Issue, value: object, known: list[str]) -> str | None:
+def _derived(issue: Issue, known: list[str]) -> str | None:
     """Return did-you-mean for names and choices, else an example of the expected form."""
     if issue.code.value == "unknown_field":
         return did_you_mean(str(issue.loc[-1]) if issue.loc else issue.field, known)
-    if issue.code.value == "invalid_choice" and type(value) is str:
-        return did_you_mean(value[:_LONGEST_TEXT], _quoted(issue.expected or ""))
+    if issue.code.value == "invalid_choice" and type(issue.sent) is str:
+        return did_you_mean(issue.sent, _quoted(issue.expected or ""))
     return example_of(issue)
 
 
@@ -461,16 +367,10 @@ adapt_error = default_adapt_error
 # Why an available call left no result.
 
 
-class PassReason(str, Enum):
+class PassReason(Word):
     """Why a failure carries a reason although its tool was available."""
 
     PASSTHROUGH = "passthrough"
-
-    def __str__(self) -> str:
-        return str(self.value)
-
-
-PASSTHROUGH = PassReason.PASSTHROUGH
 
 
 # What is left to do when the SDK itself fails around a call: the host never notices.
@@ -498,7 +398,7 @@ def fallback_aborted(call: Call, broken: Exception) -> None:
 
 
 def _note(call: Call, broken: Exception) -> None:
-    _say("debug", "the SDK failed around tool '%s'", (call.tool,), exc_info=broken)
+    say(logging.DEBUG, "the SDK failed around tool '%s'", call.tool, exc_info=broken)
 
 
 # The ends.
@@ -616,7 +516,7 @@ def echoed(call: Call, tool: Tool | None) -> dict[str, Any] | None:
     if tool is None or not tool.echo:
         return None
     sent = call.arguments or {}
-    defaults = tool.compiled.defaults
+    defaults = tool.compiled.parameters.defaults
     return {name: sent.get(name, defaults.get(name)) for name in tool.echo}
 
 
@@ -760,5 +660,5 @@ def record_aborted(call: Call, exc: BaseException, *, passed_through: bool = Fal
     )
     error.quotes_exception = True
     if passed_through:
-        error.reason = PASSTHROUGH  # type: ignore[assignment] # a reason that is no availability
+        error.reason = PassReason.PASSTHROUGH  # type: ignore[assignment] # a reason that is no availability
     finished(call, None, error)

@@ -10,17 +10,6 @@ from typing import Any
 
 from toolfault.errors import clean_name
 
-__all__ = [
-    "LEFT_OUT",
-    "Parents",
-    "Phantoms",
-    "accepted_names",
-    "declared",
-    "dropped",
-    "pattern",
-    "undeclared",
-]
-
 Loc = tuple["str | int", ...]
 Parents = tuple[tuple[type, str], ...]
 """The models around a value, the outermost first, and the field of each."""

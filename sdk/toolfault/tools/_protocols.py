@@ -12,20 +12,26 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 from toolfault.errors import ToolResult
 from toolfault.tools._tool import Tool
 
-__all__ = ["AsyncTool", "SyncTool", "ToolDecorator"]
-
 P = ParamSpec("P")
 Q = ParamSpec("Q")
 R = TypeVar("R")
 S = TypeVar("S")
 
 
-class SyncTool(Protocol[P, R]):
-    """A decorated function: called like the function itself, or guarded through ``call``."""
+class _Decorated(Protocol):
+    """What every decorated function has."""
 
     tool: Tool
     __name__: str
     __doc__: str | None
+
+    def spec(self, provider: str = "openai") -> dict[str, Any]:
+        """Return what a model provider is told of the tool."""
+        ...
+
+
+class SyncTool(_Decorated, Protocol[P, R]):
+    """A decorated function: called like the function itself, or guarded through ``call``."""
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run the function as written."""
@@ -33,10 +39,6 @@ class SyncTool(Protocol[P, R]):
 
     def call(self, arguments: object = None, /, **fields: Any) -> ToolResult[R]:
         """Validate, run, and return a result; never raises."""
-        ...
-
-    def spec(self, provider: str = "openai") -> dict[str, Any]:
-        """Return what a model provider is told of the tool."""
         ...
 
     @overload
@@ -48,12 +50,8 @@ class SyncTool(Protocol[P, R]):
     ) -> SyncTool[Q, R]: ...
 
 
-class AsyncTool(Protocol[P, R]):
+class AsyncTool(_Decorated, Protocol[P, R]):
     """A decorated coroutine function."""
-
-    tool: Tool
-    __name__: str
-    __doc__: str | None
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
         """Run the coroutine function as written."""
@@ -63,10 +61,6 @@ class AsyncTool(Protocol[P, R]):
         self, arguments: object = None, /, **fields: Any
     ) -> Coroutine[Any, Any, ToolResult[R]]:
         """Validate, run, and return a result; never raises."""
-        ...
-
-    def spec(self, provider: str = "openai") -> dict[str, Any]:
-        """Return what a model provider is told of the tool."""
         ...
 
     @overload

@@ -19,8 +19,6 @@ from toolfault.tools._checks import Findings, Loc, Plan
 from toolfault.tools._mending import Complaint, Outcome, mended
 from toolfault.tools._signature import Parameters
 
-__all__ = ["SchemaPlan", "validator_of"]
-
 
 def validator_of(document: Any) -> Any:
     """Return the class of jsonschema that validates by ``document``, a schema of any draft.

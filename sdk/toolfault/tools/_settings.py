@@ -6,8 +6,6 @@ from typing import Any
 
 from toolfault.errors import ConfigError
 
-__all__ = ["DEFAULTS", "Defaults", "override_defaults", "set_defaults"]
-
 
 class Defaults:
     """What applies to tools that do not say otherwise.

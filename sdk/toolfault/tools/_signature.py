@@ -7,44 +7,13 @@ import inspect
 import sys
 import typing
 from collections.abc import Callable, Mapping
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, SimpleNamespace
 from typing import Any
-
-__all__ = [
-    "Parameters",
-    "is_async_generator_function",
-    "is_coroutine_function",
-    "is_generator_function",
-    "names_in_scope",
-    "read_parameters",
-]
 
 
 def is_coroutine_function(fn: Any) -> bool:
-    """Say whether calling ``fn`` gives a coroutine."""
-    if type(fn) is FunctionType:
-        if fn.__code__.co_flags & inspect.CO_COROUTINE:
-            return True
-        if not hasattr(fn, "__wrapped__"):
-            return False
+    """Say whether calling ``fn`` gives a coroutine; ``inspect`` does not look into objects."""
     return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(_call_method(fn))
-
-
-def is_generator_function(fn: Any) -> bool:
-    """Say whether calling ``fn`` gives a generator."""
-    return _has_flag(fn, inspect.CO_GENERATOR)
-
-
-def is_async_generator_function(fn: Any) -> bool:
-    """Say whether calling ``fn`` gives an async generator."""
-    return _has_flag(fn, inspect.CO_ASYNC_GENERATOR)
-
-
-def _has_flag(fn: Any, flag: int) -> bool:
-    inner = getattr(fn, "__func__", fn)
-    while hasattr(inner, "func") and hasattr(inner, "keywords"):  # functools.partial
-        inner = inner.func
-    return type(inner) is FunctionType and bool(inner.__code__.co_flags & flag)
 
 
 def _call_method(fn: Any) -> Any:
@@ -188,17 +157,10 @@ def _resolved_singly(target: Any, known: dict[str, Any]) -> dict[str, Any]:
         return {}
     found: dict[str, Any] = {}
     for name, annotation in written.items():
-        holder = _Holder(name, annotation)
+        holder = SimpleNamespace(__annotations__={name: annotation})
         with contextlib.suppress(Exception):  # this one stays unknown
             found.update(typing.get_type_hints(holder, globalns=known, include_extras=True))
     return found
-
-
-class _Holder:
-    """Carries one annotation to ``typing.get_type_hints``."""
-
-    def __init__(self, name: str, annotation: Any) -> None:
-        self.__annotations__ = {name: annotation}
 
 
 def _closure(fn: Any) -> dict[str, Any]:

@@ -11,8 +11,6 @@ from toolfault.errors import ConfigError
 if TYPE_CHECKING:
     from toolfault.tools._tool import Tool
 
-__all__ = ["PROVIDERS", "spec_of", "summary_of"]
-
 PROVIDERS: Final = ("openai", "openai-responses", "anthropic", "mcp")
 
 # The headings that end the description and, of these, those whose entries are parameters: Google

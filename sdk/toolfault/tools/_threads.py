@@ -20,8 +20,6 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-__all__ = ["TIMED_OUT", "await_within", "call_in_thread", "call_within", "run_coroutine"]
-
 T = TypeVar("T")
 
 TIMED_OUT = "Timed out waiting for tool result after "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Coroutine, Iterable, Mapping
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from types import FunctionType, ModuleType
 from typing import Any
@@ -39,19 +39,11 @@ from toolfault.tools._outcome import (
 from toolfault.tools._settings import DEFAULTS
 from toolfault.tools._signature import (
     Parameters,
-    is_async_generator_function,
     is_coroutine_function,
-    is_generator_function,
     read_parameters,
 )
 from toolfault.tools._specs import spec_of
 from toolfault.tools._threads import await_within, call_in_thread, call_within
-
-__all__ = [
-    "Adapter",
-    "Tool",
-]
-
 
 # Reading what the decorator was given, while a mistake can still be shown at the decoration.
 
@@ -183,23 +175,13 @@ class Compiled:
     Attributes:
         plan: Validates the arguments.
         parameters: The parameters the model fills.
-        defaults: Default values of the parameters.
-        optional_context: Context parameters the function can do without.
     """
 
-    __slots__ = ("_hash", "_secret", "defaults", "optional_context", "parameters", "plan")
+    __slots__ = ("_hash", "_secret", "parameters", "plan")
 
-    def __init__(
-        self,
-        plan: Plan,
-        parameters: Parameters,
-        *,
-        optional_context: frozenset[str],
-    ) -> None:
+    def __init__(self, plan: Plan, parameters: Parameters) -> None:
         self.plan = plan
         self.parameters = parameters
-        self.defaults = parameters.defaults
-        self.optional_context = optional_context
         self._hash: str | None = None
         self._secret: frozenset[str] | None = None
 
@@ -299,17 +281,6 @@ class Compiled:
         return ToolError.from_issues(tool, issues) if issues else None
 
 
-def compile_tool(tool: Tool) -> Compiled:
-    """Work out how ``tool`` is validated and called."""
-    injected = frozenset(tool.injected)
-    parameters = read_parameters(tool.fn, tool.scope, injected)
-    return Compiled(
-        _plan(tool, parameters),
-        parameters,
-        optional_context=frozenset(parameters.optional_context),
-    )
-
-
 def _plan(tool: Tool, parameters: Parameters) -> Plan:
     if tool.model is not None:
         return plan_of_model(tool.model, parameters)
@@ -389,8 +360,9 @@ class Tool:
         self.fn = fn
         self.name = str(name or getattr(fn, "__name__", type(fn).__name__))
         self.description: str | None = getattr(fn, "__doc__", None)
-        self.yields = is_generator_function(fn) or is_async_generator_function(fn)
-        self.is_async = is_coroutine_function(fn) or is_async_generator_function(fn)
+        yields_async = inspect.isasyncgenfunction(fn)
+        self.yields = yields_async or inspect.isgeneratorfunction(fn)
+        self.is_async = yields_async or is_coroutine_function(fn)
         self.model = checked_model(model)
         self.schema = checked_schema(parameters)
         self.label, self.injected, self._values = read_context(fn, context)
@@ -409,7 +381,8 @@ class Tool:
     def compiled(self) -> Compiled:
         """How arguments are validated; compiled when it is first needed."""
         if self._late.compiled is None:
-            self._late.compiled = compile_tool(self)
+            parameters = read_parameters(self.fn, self.scope, frozenset(self.injected))
+            self._late.compiled = Compiled(_plan(self, parameters), parameters)
         return self._late.compiled
 
     @property
@@ -490,7 +463,7 @@ class Tool:
                 if self.timeout is None:
                     value = invoke(**kwargs)
                 else:
-                    value = self._run_within(invoke, kwargs, self.timeout)
+                    value = call_within(partial(invoke, **kwargs), self.timeout)
             finally:
                 leave(token)
         except Exception as exc:  # noqa: BLE001 - the boundary: handlers raise, calls do not
@@ -548,23 +521,18 @@ class Tool:
                 kwargs[name] = call.injected[name]
             elif name in self._values:
                 kwargs[name] = self._values[name]
-            elif name not in self.compiled.optional_context:
+            elif name not in self.compiled.parameters.optional_context:
                 raise ToolError(
                     call.tool,
                     f"the host gave no value for the context parameter {name!r}",
                     "configuration_error",
                 )
 
-    def _run_within(
-        self, invoke: Callable[..., Any], kwargs: dict[str, Any], seconds: float
-    ) -> Any:
-        return call_within(lambda: invoke(**kwargs), seconds)
-
     async def _await_sync(
         self, invoke: Callable[..., Any], kwargs: dict[str, Any], *, threads: bool
     ) -> Any:
         if threads or self.timeout is not None:
-            value = await call_in_thread(lambda: invoke(**kwargs), self.timeout)
+            value = await call_in_thread(partial(invoke, **kwargs), self.timeout)
         else:
             value = invoke(**kwargs)
         # A plain function may still return something to be awaited.

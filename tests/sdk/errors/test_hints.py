@@ -53,15 +53,6 @@ def test_an_example_of_the_expected_form() -> None:
         assert example_of(Issue("port", "wrong_type", expected=expected)) == example
 
 
-def test_an_example_shows_the_repaired_value_unless_it_is_secret() -> None:
-    """[C16] A repaired value makes the best example, but never that of a secret field."""
-    assert example_of(Issue("port", "wrong_type", expected="integer"), value=80) == (
-        'Example: {"port": 80}'
-    )
-    secret = example_of(Issue("a.password", "wrong_type", expected="string"), value="hunter2")
-    assert "hunter2" not in str(secret)
-
-
 def test_choices_are_listed_as_pydantic_lists_them() -> None:
     """[P-13] Two are joined by or, many are cut."""
     assert listed(["a", "b", "c"]) == "'a', 'b' or 'c'"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Annotated, Any, Literal
 
 import pytest
 from pydantic import BaseModel
 
-from toolfault import ToolError, tool
+from toolfault import Issue, ToolError, tool
 from toolfault.tools import set_defaults
 from toolfault.validators import validate_choice
 
@@ -95,6 +96,37 @@ def test_near_misses_of_a_pydantic_model() -> None:
         "items.1.port": ("int_from_string",),
         "limit": ("int_from_string",),
     }
+
+
+def test_near_misses_of_issues_that_an_author_found() -> None:
+    """An issue without its value finds it in the arguments, by its path and its type."""
+
+    @tool
+    def send(to: str, copies: Any = 1) -> None:
+        names = {"copies": "str", "to": "int"}
+        raise ToolError.from_issues(
+            "send",
+            [
+                Issue(name, "wrong_type", expected="integer", received_type=kind)
+                for name, kind in names.items()
+            ],
+        )
+
+    assert near_misses(send, {"to": "7", "copies": "2"}) == {"copies": ("int_from_string",)}
+
+
+def test_what_was_sent_stays_in_the_process() -> None:
+    """An issue keeps a value for its near misses alone: it is neither printed nor pickled."""
+
+    @tool
+    def login(password: int) -> None:
+        """Take a secret."""
+
+    error = login.call({"password": "canary-1"}).error
+    assert error is not None
+    assert b"canary" not in pickle.dumps(error)
+    assert b"canary" not in pickle.dumps(error.issues[0])
+    assert "canary" not in repr(error.issues) + str(error) + str(error.to_llm_payload())
 
 
 def test_hints_are_off_unless_asked_for() -> None:
