@@ -145,11 +145,6 @@ class TraceCalls:
     calls: tuple[SeenCall, ...] = ()
     unused: tuple[Unused, ...] = ()
 
-    @property
-    def never_reached(self) -> int:
-        """Number of calls that were answered without a span of their own."""
-        return sum(not call.reached for call in self.calls)
-
 
 def calls_of(
     spans: Sequence[Span],
