@@ -2373,8 +2373,8 @@ BREAKS: Final = (
         name="otlp-soft-rules-not-asked",
         promise="What arrives is decided by all soft rules, whatever the project switched off.",
         file="collector/toolfault_collector/otlp/traces.py",
-        old="        rules = SOFT_RULES.keys() - off\n",
-        new="        rules = SOFT_RULES\n",
+        old="soft_rules=SOFT_RULES.keys() - off)",
+        new="soft_rules=SOFT_RULES.keys())",
         found_by=("tests/collector/otlp/test_soft_rules.py",),
     ),
     Break(
