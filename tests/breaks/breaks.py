@@ -840,7 +840,7 @@ BREAKS: Final = (
     Break(
         name="collector-not-stored-is-charged",
         promise="A batch that was not stored takes the quota from its own resend.",
-        file="collector/toolfault_collector/http/ingest.py",
+        file="collector/toolfault_collector/http/intake.py",
         old="if isinstance(result, Exception) and not partly:",
         new="if False:",
         found_by=(
@@ -850,7 +850,7 @@ BREAKS: Final = (
     Break(
         name="collector-stored-in-part-is-free",
         promise="A project over its quota goes on where the database fails now and then.",
-        file="collector/toolfault_collector/http/ingest.py",
+        file="collector/toolfault_collector/http/intake.py",
         old="if isinstance(result, Exception) and not partly:",
         new="if isinstance(result, Exception):",
         found_by=("tests/collector/test_limits.py::test_a_batch_stored_in_part_stays_charged",),
