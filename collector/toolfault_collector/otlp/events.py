@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any, Final
@@ -10,8 +9,9 @@ from typing import Any, Final
 import msgspec
 
 from toolfault_collector.clock import MILLISECOND_US, format_time
+from toolfault_collector.importers.assembly import fingerprint_of
 from toolfault_collector.importers.classify import Classification, classify
-from toolfault_collector.importers.events import error_of
+from toolfault_collector.importers.events import error_of, without_nones
 from toolfault_collector.otlp.calls.calls import SeenCall, rule_of
 
 __all__ = ["call_event", "digest_of", "encoded"]
@@ -45,7 +45,7 @@ def call_event(call: SeenCall) -> dict[str, Any]:
         "environment": call.environment,
         "release": call.release,
         "args_recorded": call.arguments is not None,
-        "args_fingerprint": _fingerprint(call),
+        "args_fingerprint": fingerprint_of(call.arguments, key=_key_of(call)),
         "derived_by": found.rule if found else None,
         "error": _error(call, found) if found else None,
         "dialect": call.dialect or None,
@@ -55,7 +55,7 @@ def call_event(call: SeenCall) -> dict[str, Any]:
     }
     if 0 < call.start_us <= ended:
         event["duration_ms"] = (ended - call.start_us) / MILLISECOND_US
-    return _without_nones(event)
+    return without_nones(event)
 
 
 def encoded(event: Mapping[str, Any]) -> bytes:
@@ -84,24 +84,10 @@ def _error(call: SeenCall, found: Classification) -> dict[str, Any]:
         "traceback": call.exception_stack,
     }
     if any(raised.values()):
-        error["exception"] = _without_nones(raised)
+        error["exception"] = without_nones(raised)
     return error
 
 
-def _fingerprint(call: SeenCall) -> str | None:
-    """Return a hash of the arguments, keyed by the conversation, as importers make it."""
-    if call.arguments is None:
-        return None
-    arguments = call.arguments
-    try:
-        arguments = json.loads(arguments) if isinstance(arguments, str) else arguments
-        text = json.dumps(arguments, sort_keys=True, separators=(",", ":"), default=str)
-    except (ValueError, RecursionError):
-        text = str(call.arguments)
-    key = blake2b((call.conversation or call.trace_id or "").encode()).digest()
-    hashed = blake2b(text.encode("utf-8", "backslashreplace"), digest_size=16, key=key)
-    return hashed.hexdigest()
-
-
-def _without_nones(members: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in members.items() if value is not None}
+def _key_of(call: SeenCall) -> bytes:
+    """Return what keys the hashes of a conversation's arguments."""
+    return blake2b((call.conversation or call.trace_id or "").encode()).digest()
