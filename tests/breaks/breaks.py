@@ -2567,7 +2567,7 @@ BREAKS: Final = (
     Break(
         name="sides-of-two-keys-added-up",
         promise="What a server reports of a client of its project is counted on both sides.",
-        file="collector/toolfault_collector/storage/counted_by.py",
+        file="collector/toolfault_collector/storage/client_counts.py",
         old="    if sink is None or sink not in ends:\n",
         new="    if sink is None or sink in ends:\n",
         found_by=(
@@ -2605,7 +2605,7 @@ BREAKS: Final = (
     Break(
         name="otlp-chains-not-folded",
         promise="A call that moves to its conversation leaves its chain behind.",
-        file="collector/toolfault_collector/storage/chains/taken_out.py",
+        file="collector/toolfault_collector/storage/chains/withdrawal.py",
         old="        write_chains(conn, compare_key(conn, chain_key, conversations)[2])\n",
         new="        pass\n",
         found_by=("tests/collector/otlp/test_any_order.py",),

@@ -27,8 +27,8 @@ from toolfault_collector.admin.keys import ApiKey
 from toolfault_collector.clock import now_us
 from toolfault_collector.http.intake import Intake
 from toolfault_collector.http.problems import Problem, send_json
-from toolfault_collector.otlp.encoding.decode import Encoding
-from toolfault_collector.otlp.reading import read_request
+from toolfault_collector.otlp.encoding.items import Encoding
+from toolfault_collector.otlp.request import read_request
 from toolfault_collector.otlp.submission import Signal, TraceSubmission
 from toolfault_collector.protocol.receipt import Receipt
 from toolfault_collector.protocol.repair import clean_text

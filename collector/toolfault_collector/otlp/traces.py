@@ -22,8 +22,8 @@ from toolfault_collector.otlp.calls.calls import TraceCalls, calls_of
 from toolfault_collector.otlp.calls.failures import SOFT_RULES
 from toolfault_collector.otlp.calls.spans import LogRecord, Span
 from toolfault_collector.otlp.events import call_event, digest_of, encoded
-from toolfault_collector.otlp.metric_counts import add_points
-from toolfault_collector.otlp.received import keep_request
+from toolfault_collector.otlp.metric_calls import add_points
+from toolfault_collector.otlp.request_log import keep_request
 from toolfault_collector.otlp.soft_rules import switched_off
 from toolfault_collector.otlp.submission import TraceBatch, TraceSubmission, unpack
 from toolfault_collector.protocol.records import Context

@@ -46,7 +46,7 @@ from toolfault_collector.storage.chains.conversations import (
 )
 from toolfault_collector.storage.chains.other_calls import recount_other_calls
 from toolfault_collector.storage.chains.rungs import rung
-from toolfault_collector.storage.chains.taken_out import remove_calls
+from toolfault_collector.storage.chains.withdrawal import remove_calls
 from toolfault_collector.storage.database.dialect import among
 from toolfault_collector.storage.database.engine import (
     is_sqlite,

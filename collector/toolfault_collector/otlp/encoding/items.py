@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from dataclasses import dataclass, field
-from typing import Any, Final, Generic, TypeAlias, TypeVar
+from typing import Any, Final, Generic, Literal, TypeVar
 
 from toolfault_collector.protocol.decode import BadBatch
 from toolfault_collector.protocol.repair import clean_text
@@ -18,8 +17,8 @@ __all__ = [
     "MAX_LIST",
     "BadBody",
     "BadItem",
+    "Encoding",
     "Items",
-    "Reading",
     "Refusal",
     "Room",
     "microseconds",
@@ -39,6 +38,7 @@ CUT: Final = "…"
 
 _LATEST_US: Final = 253_402_300_799_000_000  # the last second of the year 9999
 
+Encoding = Literal["protobuf", "json"]
 Item = TypeVar("Item")
 
 
@@ -83,10 +83,6 @@ class Items(Generic[Item]):
         if self.count > MAX_ITEMS:
             message = f"more than {MAX_ITEMS:,} items in one request; send smaller batches"
             raise BadBody(413, message)
-
-
-Reading: TypeAlias = Generator[None, None, Items[Item]]
-"""Reading of a body: leaves off after each item, and returns all of them."""
 
 
 class Room:

@@ -22,11 +22,11 @@ from toolfault_collector.otlp.encoding.items import (
     BadBody,
     BadItem,
     Items,
-    Reading,
     Room,
     microseconds,
 )
 from toolfault_collector.otlp.points import Point, points_of
+from toolfault_collector.protocol.steps import Steps
 
 __all__ = ["any_value", "attributes_of", "read_logs", "read_metrics", "read_spans", "whole"]
 
@@ -52,7 +52,7 @@ Item = TypeVar("Item")
 Make = Callable[[Mapping[str, Any], Mapping[str, Any], str], Item]
 
 
-def read_spans(body: bytes) -> Reading[Span]:
+def read_spans(body: bytes) -> Steps[Items[Span]]:
     """Read the body of ``/v1/traces``.
 
     Raises:
@@ -61,17 +61,17 @@ def read_spans(body: bytes) -> Reading[Span]:
     return _read(body, ("resourceSpans", "scopeSpans", "spans"), _span)
 
 
-def read_logs(body: bytes) -> Reading[LogRecord]:
+def read_logs(body: bytes) -> Steps[Items[LogRecord]]:
     """Read the body of ``/v1/logs``; for the rest see `read_spans`."""
     return _read(body, ("resourceLogs", "scopeLogs", "logRecords"), _log)
 
 
-def read_metrics(body: bytes) -> Reading[Sequence[Point]]:
+def read_metrics(body: bytes) -> Steps[Items[Sequence[Point]]]:
     """Read the body of ``/v1/metrics``, metric by metric; for the rest see `read_spans`."""
     return _read(body, ("resourceMetrics", "scopeMetrics", "metrics"), _metric)
 
 
-def _read(body: bytes, names: tuple[str, str, str], make: Make[Item]) -> Reading[Item]:
+def _read(body: bytes, names: tuple[str, str, str], make: Make[Item]) -> Steps[Items[Item]]:
     try:
         document = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
