@@ -435,11 +435,6 @@ def _remove_calls(conn: Connection, project_id: int, calls: Rows) -> None:
         _take_back(conn, counted)
 
 
-def _numbers(ids: Sequence[int]) -> str:
-    """Return *ids* as text: numbers of this database's own making may stand in a statement."""
-    return ", ".join(map(str, ids))
-
-
 def _take_back(conn: Connection, counts: Counts) -> None:
     """Take *counts* out of the rollups."""
     failures, calls = (Counter({key: -n for key, n in each.items()}) for each in counts)
@@ -466,7 +461,9 @@ def _remove_counts(engine: Engine, line: Line) -> Iterator[int]:
                 found = conn.execute(old.limit(ROWS_AT_ONCE).with_for_update()).all()
                 ids = [each.id for each in found]
                 if ids:
-                    _take_back(conn, folded_by_sql(conn, f"f.id IN ({_numbers(ids)})"))
+                    # Numbers of this database's own making may stand in a statement.
+                    these = ", ".join(map(str, ids))
+                    _take_back(conn, folded_by_sql(conn, f"f.id IN ({these})"))
                     conn.execute(delete(call_counts).where(among(conn, row.id, ids)))
                     middles = [each.minute + MINUTE_US // 2 for each in found]
                     raise_versions(conn, [(line.project_id, at, at) for at in middles])

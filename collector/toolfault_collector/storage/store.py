@@ -73,7 +73,7 @@ from toolfault_collector.storage.tables import (
     tool_call,
 )
 
-__all__ = ["Receipt", "Stored", "store_events", "store_group"]
+__all__ = ["Stored", "store_events", "store_group"]
 
 Conversations = dict[ConversationKey, Conversation]
 R = TypeVar("R", CallRecord, CountsRecord, EndRecord, ChangeRecord)
