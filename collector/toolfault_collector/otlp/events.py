@@ -16,34 +16,28 @@ from toolfault_collector.otlp.calls.calls import SeenCall, rule_of
 
 __all__ = ["call_event", "digest_of", "encoded"]
 
+# Members of an event that a call has under the same name.
+_SAME: Final = (
+    *("event_id", "detection", "turn", "tool", "call_id", "run_id", "trace_id", "span_id"),
+    *("model", "provider", "user", "agent", "environment", "release"),
+)
 _ENCODER: Final = msgspec.json.Encoder(order="sorted")
 
 
 def call_event(call: SeenCall) -> dict[str, Any]:
     """Return the event of *call*; what no column holds stands beside it (`wire.ImportedCall`)."""
-    ended = call.end_us or call.start_us
-    found = _classified(call) if call.failed else None
+    ended, rung = call.end_us or call.start_us, call.conversation_rung
+    found = None
+    if call.failed:
+        found = classify(call.error_text, tool=call.tool, rule=rule_of(call))
     event: dict[str, Any] = {
+        **{name: getattr(call, name) for name in _SAME},
         "type": "tool_call",
-        "event_id": call.event_id,
         # A span without times keeps the order of its kind, and no page shows any.
         "occurred_at": format_time(ended),
         "time_source": "import" if ended else "none",
-        "detection": call.detection,
         "session_id": call.conversation,
-        "turn": call.turn,
-        "tool": call.tool,
         "success": not call.failed,
-        "call_id": call.call_id,
-        "run_id": call.run_id,
-        "trace_id": call.trace_id,
-        "span_id": call.span_id,
-        "model": call.model,
-        "provider": call.provider,
-        "user": call.user,
-        "agent": call.agent,
-        "environment": call.environment,
-        "release": call.release,
         "args_recorded": call.arguments is not None,
         "args_fingerprint": fingerprint_of(call.arguments, key=_key_of(call)),
         "derived_by": found.rule if found else None,
@@ -51,7 +45,7 @@ def call_event(call: SeenCall) -> dict[str, Any]:
         "dialect": call.dialect or None,
         "reached": None if call.reached else False,
         "span_ids": list(call.span_ids[:20]) if len(call.span_ids) > 1 else None,
-        "conversation_rung": _rung(call),
+        "conversation_rung": None if rung == "explicit" else rung,
     }
     if 0 < call.start_us <= ended:
         event["duration_ms"] = (ended - call.start_us) / MILLISECOND_US
@@ -66,14 +60,6 @@ def encoded(event: Mapping[str, Any]) -> bytes:
 def digest_of(encoded_event: bytes) -> str:
     """Return what tells whether the event of a call has changed."""
     return blake2b(encoded_event, digest_size=12).hexdigest()
-
-
-def _classified(call: SeenCall) -> Classification:
-    return classify(call.error_text, tool=call.tool, rule=rule_of(call))
-
-
-def _rung(call: SeenCall) -> str | None:
-    return None if call.conversation_rung == "explicit" else call.conversation_rung
 
 
 def _error(call: SeenCall, found: Classification) -> dict[str, Any]:
