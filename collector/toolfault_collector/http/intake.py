@@ -128,8 +128,10 @@ class Intake(ABC, Generic[Batch]):
         partly = isinstance(result, StoreUnavailable) and result.partly
         # What was stored was charged in its transaction.
         if isinstance(result, Exception) and not partly:
-            for batch in charged:
-                self._collector.quota.give_back(key.project_id, batch.size)
+            spent = sum(each.size for each in charged)
+            self._collector.quota.give_back(key.project_id, spent)
+        if isinstance(result, Exception):
+            charged.clear()  # an error holds the frames that it came through
         if isinstance(result, StoreUnavailable):
             full = result.kind == "full" and self.full == 507
             raise disk_full() if full else unavailable() from result
