@@ -14,7 +14,6 @@
     │   ├── SchemaTooOld      migrate it, or start anew: the message says which
     │   └── SchemaTooNew      written by a newer version: upgrade the program
     ├── StoreUnavailable      the database is full, busy or gone
-    ├── UnknownProject        no project of that name
     └── WriterBusy            the write queue is full or the collector is stopping: try again
 """
 
@@ -33,7 +32,6 @@ __all__ = [
     "SchemaTooNew",
     "SchemaTooOld",
     "StoreUnavailable",
-    "UnknownProject",
     "WriterBusy",
 ]
 
@@ -97,10 +95,6 @@ class StoreUnavailable(CollectorError):  # noqa: N818
         stored = "not all" if partly else "nothing"
         super().__init__(f"the database is {self.kind}; {stored} was stored")
         self.partly = partly
-
-
-class UnknownProject(CollectorError):  # noqa: N818
-    """There is no project of that name."""
 
 
 class WriterBusy(CollectorError):  # noqa: N818

@@ -13,7 +13,7 @@ import platformdirs
 from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-__all__ = ["Settings", "default_database_url", "settings_table"]
+__all__ = ["Settings", "default_database_url"]
 
 KIB = 1_024
 MIB = 1_024 * KIB
@@ -165,13 +165,3 @@ class Settings(BaseSettings):
         for each in filter(None, (part.strip() for part in text.split(","))):
             ip_network(each, strict=False)
         return text
-
-
-def settings_table() -> str:
-    """Return every setting as the Markdown table of `docs/configuration.md`."""
-    lines = ["| variable | default | what it is, and why that is the default |", "|---|---|---|"]
-    for name, field in Settings.model_fields.items():
-        default = "" if field.default_factory else f"`{field.default}`"
-        text = " ".join((field.description or "").split())
-        lines.append(f"| `TOOLFAULT_{name.upper()}` | {default} | {text} |")
-    return "\n".join(lines)

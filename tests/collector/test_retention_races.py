@@ -68,7 +68,7 @@ def test_conversation_that_goes_before_it_is_locked(database_url: str) -> None:
         assert prune(theirs, days=10, force=True, clock=lambda: NOW).calls == 1
 
     with (
-        _after(ours, "INSERT INTO conversation", remove),
+        _after(ours, 'INSERT INTO "conversation"', remove),
         _after(ours, "FOR UPDATE", lambda: _store(theirs, opening)),
     ):
         assert _store(ours, recovery) == 1

@@ -9,7 +9,7 @@ import socket
 import sqlite3
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -27,7 +27,7 @@ from tests.statements import Statements
 from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import DAY_US, now_us
 from toolfault_collector.errors import StoreUnavailable, WriterBusy
-from toolfault_collector.pipeline.writer import READ_AHEAD_EVENTS, Deliver, Result, Ticket
+from toolfault_collector.pipeline.writer import Deliver, Result, Ticket
 from toolfault_collector.protocol.receipt import Receipt
 from toolfault_collector.protocol.steps import finish
 from toolfault_collector.protocol.submission import Submission, read_batch
@@ -215,29 +215,6 @@ def test_batch_that_waits_for_a_row_holds_up_no_other(collector: Collector) -> N
     assert [receipt.accepted for receipt in results.wait() if isinstance(receipt, Receipt)] == [1]
 
 
-def _two_groups(running: Collector, when_first_commits: Callable[[], None]) -> list[Result]:
-    """What becomes of two groups: while the first is committed a listener does its part."""
-    results = _Results(2)
-    read = threading.Event()
-    first, second = (submission_of(running.engine, failure()) for _ in range(2))
-
-    def read_second() -> Submission:
-        read.set()
-        return second
-
-    def committing(_conn: object) -> None:
-        assert read.wait(20)
-        when_first_commits()
-
-    release = _hold(running)
-    event.listen(running.engine, "commit", committing, once=True)
-    for reading in (lambda: first, read_second):
-        ticket = Ticket(reading, results)
-        running.writer.submit(ticket, project_id=first.project_id, events=READ_AHEAD_EVENTS, size=1)
-    release.set()
-    return results.wait()
-
-
 @pytest.fixture
 def by_event(engine: Engine) -> Iterator[Collector]:
     """A collector that commits each event by itself."""
@@ -248,23 +225,19 @@ def by_event(engine: Engine) -> Iterator[Collector]:
 
 
 @SQLITE
-def test_next_group_is_read_during_a_commit(by_event: Collector) -> None:
-    """While one group is committed the next is read, and both are stored."""
-    in_time = []
-    told = _two_groups(by_event, lambda: in_time.append(True))
-    assert [each.accepted for each in told if isinstance(each, Receipt)] == [1, 1]
-    assert in_time == [True]
+def test_a_commit_that_fails_is_no_success(by_event: Collector) -> None:
+    """Of two batches the first is not acknowledged; the second, a group of its own, is stored."""
+    batches = [submission_of(by_event.engine, failure()) for _ in range(2)]
+    results, release = _Results(2), _hold(by_event)
+    for batch in batches:
+        _submit(by_event, batch, results)
 
-
-@SQLITE
-def test_a_commit_that_fails_during_a_read_is_no_success(by_event: Collector) -> None:
-    """Of two batches the first is not acknowledged; the second, read meanwhile, is stored."""
-
-    def fail() -> None:
+    def fail(_conn: object) -> None:
         raise OperationalError("COMMIT", None, sqlite3.OperationalError("database or disk is full"))
 
-    told = _two_groups(by_event, fail)
-    assert [isinstance(each, Receipt) for each in told] == [False, True]
+    event.listen(by_event.engine, "commit", fail, once=True)
+    release.set()
+    assert [isinstance(each, Receipt) for each in results.wait()] == [False, True]
 
 
 @SQLITE

@@ -18,7 +18,7 @@ from toolfault_collector.clickhouse.database import prepare_events
 from toolfault_collector.clickhouse.shipper import Shipper
 from toolfault_collector.errors import CollectorError
 from toolfault_collector.metrics import Metrics
-from toolfault_collector.storage.database.alone import alone
+from toolfault_collector.storage.database.advisory_lock import alone
 from toolfault_collector.storage.database.engine import read_connection
 
 __all__ = ["Shipping"]

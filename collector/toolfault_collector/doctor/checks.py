@@ -8,6 +8,7 @@ import shutil
 import sqlite3
 import stat
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -113,7 +114,9 @@ def _exposure(settings: Settings, engine: Engine) -> Iterator[Finding]:
         loopback = ipaddress.ip_address(settings.host).is_loopback
     except ValueError:
         loopback = settings.host == "localhost"
-    users = _scalar(engine, select(func.count()).select_from(user_account))
+    users = None
+    with suppress(SQLAlchemyError), read_connection(engine) as conn:
+        users = conn.execute(select(func.count()).select_from(user_account)).scalar_one()
     if loopback:
         yield Finding("address", "ok", f"{settings.host} is reached from this machine only")
     elif not users:
@@ -209,12 +212,3 @@ def _file_system(path: Path) -> str:
         if inside and len(point) >= len(best):
             best, system = point, kind
     return system
-
-
-def _scalar(engine: Engine, query: object) -> int | None:
-    try:
-        with read_connection(engine) as conn:
-            value = conn.execute(query).scalar_one_or_none()  # type: ignore[call-overload]
-    except SQLAlchemyError:
-        return None
-    return None if value is None else int(value)

@@ -18,7 +18,7 @@ from starlette.types import Message, Receive
 from toolfault_collector.http.problems import Problem
 from toolfault_collector.settings import MIB, Settings
 
-__all__ = ["ClientGone", "Incoming", "content_type_of", "read_body"]
+__all__ = ["JSON", "ClientGone", "Incoming", "content_type_of", "read_body"]
 
 JSON: Final = "application/json"
 
@@ -67,22 +67,18 @@ class Incoming:
 _LONGEST_TYPE: Final = 200  # characters of a Content-Type; those of senders have some forty
 
 
-async def read_body(
-    receive: Receive, headers: Headers, settings: Settings, *, types: Collection[str] = (JSON,)
-) -> bytes:
+async def read_body(receive: Receive, headers: Headers, settings: Settings) -> bytes:
     """Return the decoded body of a request.
 
     Args:
         receive: Where it comes from.
         headers: Of the request.
         settings: The limits.
-        types: Content types that are taken.
 
     Raises:
-        Problem: It is too large, too slow, of another type or coding, or cannot be decompressed.
+        Problem: It is too large, too slow, of another coding, or cannot be decompressed.
         ClientGone: The rest never came.
     """
-    content_type_of(headers, types)
     gzipped = _is_gzipped(headers)
     _check_length(headers, settings)
     decoder = _Gunzip(settings.max_decoded_bytes) if gzipped else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
@@ -133,33 +134,54 @@ def _batch() -> dict[str, Any]:
     }
 
 
-def _events() -> dict[str, Any]:
-    return {
-        # The rest of the document has another base.
-        "servers": [{"url": "/"}],
-        "post": {
-            "operationId": "send_events",
-            "summary": "Store a batch of events; 2xx means committed.",
-            "tags": ["ingest"],
-            "security": [{"ingest_key": []}],
-            "requestBody": {
-                "required": True,
-                "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Batch"}}},
-            },
-            "responses": {
-                "200": {
-                    "description": "Everything was stored, was stored before, or is rejected.",
-                    "content": {
-                        "application/json": {"schema": {"$ref": "#/components/schemas/Receipt"}}
-                    },
-                },
-                **{
-                    str(status): {"description": text, "content": _PROBLEM}
-                    for status, text in _REFUSALS.items()
-                },
-            },
+def _path(
+    method: str,
+    name: str,
+    summary: str,
+    answers: Mapping[int, tuple[str, dict[str, Any]]],
+    *,
+    tag: str = "health",
+    sent: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Return a path with one operation.
+
+    Args:
+        method: How it is asked for.
+        name: Of the operation.
+        summary: One sentence.
+        answers: By status, what it says and its content.
+        tag: The group of operations.
+        sent: The content of a request, which then needs a key.
+    """
+    operation: dict[str, Any] = {
+        "operationId": name,
+        "summary": summary,
+        "tags": [tag],
+        "security": [] if sent is None else [{"ingest_key": []}],
+        "responses": {
+            str(status): {"description": text, "content": content}
+            for status, (text, content) in answers.items()
         },
     }
+    if sent is not None:
+        operation["requestBody"] = {"required": True, "content": sent}
+    # The rest of the document has another base.
+    return {"servers": [{"url": "/"}], method: operation}
+
+
+def _events() -> dict[str, Any]:
+    receipt = {"application/json": {"schema": {"$ref": "#/components/schemas/Receipt"}}}
+    return _path(
+        "post",
+        "send_events",
+        "Store a batch of events; 2xx means committed.",
+        {
+            200: ("Everything was stored, was stored before, or is rejected.", receipt),
+            **{status: (text, _PROBLEM) for status, text in _REFUSALS.items()},
+        },
+        tag="ingest",
+        sent={"application/json": {"schema": {"$ref": "#/components/schemas/Batch"}}},
+    )
 
 
 def _otlp() -> dict[str, Any]:
@@ -168,52 +190,35 @@ def _otlp() -> dict[str, Any]:
 
 def _otlp_path(path: str, items: str, members: str, left_out: str) -> dict[str, Any]:
     list_of = {"description": "A list, as OTLP 1.x has it. What is no such item is left out."}
-    sent = {
-        # What is not known is ignored, and a bad item never costs the request.
-        "application/json": {"schema": {"type": "object", "properties": {members: list_of}}},
-        "application/x-protobuf": {"schema": {"type": "string", "format": "binary"}},
-    }
+    packed = {"application/x-protobuf": {"schema": {"type": "string", "format": "binary"}}}
+    # What is not known is ignored, and a bad item never costs the request.
+    sent = {"application/json": {"schema": {"type": "object", "properties": {members: list_of}}}}
     partly = {"type": "object", "properties": {left_out: {"type": ["string", "integer"]}}}
     stored = {"schema": {"type": "object", "properties": {"partialSuccess": partly}}}
     refused = {"schema": {"$ref": "#/components/schemas/RpcStatus"}}
-    packed = {"application/x-protobuf": {"schema": {"type": "string", "format": "binary"}}}
-    return {
-        "servers": [{"url": "/"}],
-        "post": {
-            "operationId": f"send_{path.rpartition('/')[2]}",
-            "summary": f"Take {items} of OpenTelemetry (OTLP over HTTP); 2xx means committed.",
-            "tags": ["opentelemetry"],
-            "security": [{"ingest_key": []}],
-            "requestBody": {"required": True, "content": sent},
-            "responses": {
-                "200": {
-                    "description": "Stored; what was left out is in partialSuccess.",
-                    "content": {"application/json": stored, **packed},
-                },
-                **{
-                    str(status): {
-                        "description": text,
-                        "content": {"application/json": refused, **packed},
-                    }
-                    for status, text in _OTLP_REFUSALS.items()
-                },
+    return _path(
+        "post",
+        f"send_{path.rpartition('/')[2]}",
+        f"Take {items} of OpenTelemetry (OTLP over HTTP); 2xx means committed.",
+        {
+            200: (
+                "Stored; what was left out is in partialSuccess.",
+                {"application/json": stored, **packed},
+            ),
+            **{
+                status: (text, {"application/json": refused, **packed})
+                for status, text in _OTLP_REFUSALS.items()
             },
         },
-    }
+        tag="opentelemetry",
+        sent={**sent, **packed},
+    )
 
 
 def _schema() -> dict[str, Any]:
     content = {"application/schema+json": {"schema": {"type": "object"}}}
-    return {
-        "servers": [{"url": "/"}],
-        "get": {
-            "operationId": "get_schema",
-            "summary": "Return the JSON schema of what /v1/events takes.",
-            "tags": ["health"],
-            "security": [],
-            "responses": {"200": {"description": "Draft 2020-12.", "content": content}},
-        },
-    }
+    summary = "Return the JSON schema of what /v1/events takes."
+    return _path("get", "get_schema", summary, {200: ("Draft 2020-12.", content)})
 
 
 def _health() -> dict[str, Any]:
@@ -224,34 +229,17 @@ def _health() -> dict[str, Any]:
     }
     as_json = {"application/json": {"schema": status}}
     as_text = {"text/plain": {"schema": {"type": "string"}}}
-
-    def get(name: str, summary: str, answers: dict[str, Any]) -> dict[str, Any]:
-        operation = {
-            "operationId": name,
-            "summary": summary,
-            "tags": ["health"],
-            "security": [],
-            "responses": answers,
-        }
-        return {"servers": [{"url": "/"}], "get": operation}
-
+    ready = {
+        200: ("They can.", as_json),
+        503: ("They cannot; see Retry-After.", as_json),
+    }
+    counters = "The counters of this process, for Prometheus."
     return {
-        "/healthz": get(
-            "get_health",
-            "Say that the process answers.",
-            {"200": {"description": "It does.", "content": as_json}},
+        "/healthz": _path(
+            "get", "get_health", "Say that the process answers.", {200: ("It does.", as_json)}
         ),
-        "/readyz": get(
-            "get_readiness",
-            "Say whether events can be stored.",
-            {
-                "200": {"description": "They can.", "content": as_json},
-                "503": {"description": "They cannot; see Retry-After.", "content": as_json},
-            },
-        ),
-        "/metrics": get(
-            "get_metrics",
-            "The counters of this process, for Prometheus.",
-            {"200": {"description": "Text format of Prometheus.", "content": as_text}},
+        "/readyz": _path("get", "get_readiness", "Say whether events can be stored.", ready),
+        "/metrics": _path(
+            "get", "get_metrics", counters, {200: ("Text format of Prometheus.", as_text)}
         ),
     }

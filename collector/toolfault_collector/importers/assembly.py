@@ -17,7 +17,7 @@ from toolfault_collector.importers.items import Call, Outcome
 from toolfault_collector.importers.members import cut
 from toolfault_collector.protocol.repair import clean_text
 
-__all__ = ["Assembly"]
+__all__ = ["Assembly", "fingerprint_of"]
 
 MAX_TEXT: Final = 8_000  # the wire's limit for a rendering
 MAX_EARLY: Final = 1_000
@@ -70,14 +70,11 @@ class Assembly:
     def issue(self, call: Call) -> None:
         """Add a call."""
         call.position = len(self._calls)
-        recorded, arguments = call.arguments is not None, _parsed(call.arguments)
-        call.arguments = None
-        # What was not recorded is no equal of anything.
-        call.args_fingerprint = (
-            _digest(arguments, key=self._key, size=16).hex() if recorded else None
-        )
+        arguments, call.arguments = call.arguments, None
+        call.args_fingerprint = fingerprint_of(arguments, key=self._key)
         self._calls.append(call)
-        self._leaves.append(_leaves(arguments, key=self._key) if recorded else None)
+        recorded = arguments is not None
+        self._leaves.append(_leaves(_parsed(arguments), key=self._key) if recorded else None)
         waiting = self._unanswered.setdefault(call.call_id, [])
         early = self._early.pop(call.call_id, None) if call.call_id else None
         if early is None:
@@ -167,6 +164,14 @@ def _tidy(call: Call, *, timed: bool) -> None:
         call.started_at = call.ended_at = None
     elif call.started_at is not None:
         call.ended_at = max(call.ended_at or 0, call.started_at)
+
+
+def fingerprint_of(arguments: object, *, key: bytes) -> str | None:
+    """Return a hash of the arguments of a call: any JSON value, or a text that holds one.
+
+    None where they were not recorded, which is no equal of anything.
+    """
+    return None if arguments is None else _digest(_parsed(arguments), key=key, size=16).hex()
 
 
 def _parsed(arguments: object) -> object:

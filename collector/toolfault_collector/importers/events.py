@@ -18,7 +18,7 @@ from toolfault_collector.importers.items import Call, Conversation
 from toolfault_collector.importers.members import cut
 from toolfault_collector.protocol.redaction.rules import redact
 
-__all__ = ["conversation_events", "error_of"]
+__all__ = ["conversation_events", "error_of", "without_nones"]
 
 MAX_TEXT: Final = 8_000
 
@@ -80,7 +80,7 @@ def _tool_call(conversation: Conversation, call: Call, now: int) -> _Event:
     }
     if call.started_at is not None:
         event["duration_ms"] = (ended - call.started_at) / MILLISECOND_US
-    return _without_nones({**event, **call.members})
+    return without_nones({**event, **call.members})
 
 
 def _unanswered(conversation: Conversation, call: Call, now: int) -> _Event:
@@ -104,7 +104,8 @@ def _unanswered(conversation: Conversation, call: Call, now: int) -> _Event:
     }
 
 
-def _without_nones(members: _Event) -> _Event:
+def without_nones(members: _Event) -> dict[str, object]:
+    """Return the members that say something."""
     return {name: value for name, value in members.items() if value is not None}
 
 
@@ -130,11 +131,11 @@ def error_of(text: str, found: Classification, *, tool: str) -> _Event:
         },
         "issues": [_issue(issue) for issue in found.issues],
     }
-    return _without_nones(error)
+    return without_nones(error)
 
 
 def _issue(issue: ArgumentIssue) -> _Event:
-    members = _without_nones(asdict(issue))
+    members = without_nones(asdict(issue))
     return {**members, "message": redact(issue.message)} if issue.message else members
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any, Final
@@ -10,52 +9,47 @@ from typing import Any, Final
 import msgspec
 
 from toolfault_collector.clock import MILLISECOND_US, format_time
+from toolfault_collector.importers.assembly import fingerprint_of
 from toolfault_collector.importers.classify import Classification, classify
-from toolfault_collector.importers.events import error_of
+from toolfault_collector.importers.events import error_of, without_nones
 from toolfault_collector.otlp.calls.calls import SeenCall, rule_of
 
 __all__ = ["call_event", "digest_of", "encoded"]
 
+# Members of an event that a call has under the same name.
+_SAME: Final = (
+    *("event_id", "detection", "turn", "tool", "call_id", "run_id", "trace_id", "span_id"),
+    *("model", "provider", "user", "agent", "environment", "release"),
+)
 _ENCODER: Final = msgspec.json.Encoder(order="sorted")
 
 
 def call_event(call: SeenCall) -> dict[str, Any]:
     """Return the event of *call*; what no column holds stands beside it (`wire.ImportedCall`)."""
-    ended = call.end_us or call.start_us
-    found = _classified(call) if call.failed else None
+    ended, rung = call.end_us or call.start_us, call.conversation_rung
+    found = None
+    if call.failed:
+        found = classify(call.error_text, tool=call.tool, rule=rule_of(call))
     event: dict[str, Any] = {
+        **{name: getattr(call, name) for name in _SAME},
         "type": "tool_call",
-        "event_id": call.event_id,
         # A span without times keeps the order of its kind, and no page shows any.
         "occurred_at": format_time(ended),
         "time_source": "import" if ended else "none",
-        "detection": call.detection,
         "session_id": call.conversation,
-        "turn": call.turn,
-        "tool": call.tool,
         "success": not call.failed,
-        "call_id": call.call_id,
-        "run_id": call.run_id,
-        "trace_id": call.trace_id,
-        "span_id": call.span_id,
-        "model": call.model,
-        "provider": call.provider,
-        "user": call.user,
-        "agent": call.agent,
-        "environment": call.environment,
-        "release": call.release,
         "args_recorded": call.arguments is not None,
-        "args_fingerprint": _fingerprint(call),
+        "args_fingerprint": fingerprint_of(call.arguments, key=_key_of(call)),
         "derived_by": found.rule if found else None,
         "error": _error(call, found) if found else None,
         "dialect": call.dialect or None,
         "reached": None if call.reached else False,
         "span_ids": list(call.span_ids[:20]) if len(call.span_ids) > 1 else None,
-        "conversation_rung": _rung(call),
+        "conversation_rung": None if rung == "explicit" else rung,
     }
     if 0 < call.start_us <= ended:
         event["duration_ms"] = (ended - call.start_us) / MILLISECOND_US
-    return _without_nones(event)
+    return without_nones(event)
 
 
 def encoded(event: Mapping[str, Any]) -> bytes:
@@ -68,14 +62,6 @@ def digest_of(encoded_event: bytes) -> str:
     return blake2b(encoded_event, digest_size=12).hexdigest()
 
 
-def _classified(call: SeenCall) -> Classification:
-    return classify(call.error_text, tool=call.tool, rule=rule_of(call))
-
-
-def _rung(call: SeenCall) -> str | None:
-    return None if call.conversation_rung == "explicit" else call.conversation_rung
-
-
 def _error(call: SeenCall, found: Classification) -> dict[str, Any]:
     error = dict(error_of(call.error_text, found, tool=call.tool))
     raised = {
@@ -84,24 +70,10 @@ def _error(call: SeenCall, found: Classification) -> dict[str, Any]:
         "traceback": call.exception_stack,
     }
     if any(raised.values()):
-        error["exception"] = _without_nones(raised)
+        error["exception"] = without_nones(raised)
     return error
 
 
-def _fingerprint(call: SeenCall) -> str | None:
-    """Return a hash of the arguments, keyed by the conversation, as importers make it."""
-    if call.arguments is None:
-        return None
-    arguments = call.arguments
-    try:
-        arguments = json.loads(arguments) if isinstance(arguments, str) else arguments
-        text = json.dumps(arguments, sort_keys=True, separators=(",", ":"), default=str)
-    except (ValueError, RecursionError):
-        text = str(call.arguments)
-    key = blake2b((call.conversation or call.trace_id or "").encode()).digest()
-    hashed = blake2b(text.encode("utf-8", "backslashreplace"), digest_size=16, key=key)
-    return hashed.hexdigest()
-
-
-def _without_nones(members: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in members.items() if value is not None}
+def _key_of(call: SeenCall) -> bytes:
+    """Return what keys the hashes of a conversation's arguments."""
+    return blake2b((call.conversation or call.trace_id or "").encode()).digest()

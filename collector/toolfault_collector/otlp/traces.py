@@ -22,8 +22,8 @@ from toolfault_collector.otlp.calls.calls import TraceCalls, calls_of
 from toolfault_collector.otlp.calls.failures import SOFT_RULES
 from toolfault_collector.otlp.calls.spans import LogRecord, Span
 from toolfault_collector.otlp.events import call_event, digest_of, encoded
-from toolfault_collector.otlp.metric_counts import add_points
-from toolfault_collector.otlp.received import keep_request
+from toolfault_collector.otlp.metric_calls import add_points
+from toolfault_collector.otlp.request_log import keep_request
 from toolfault_collector.otlp.soft_rules import switched_off
 from toolfault_collector.otlp.submission import TraceBatch, TraceSubmission, unpack
 from toolfault_collector.protocol.records import Context
@@ -98,24 +98,13 @@ class _Trace:
             off: Names of the soft rules that do not count.
         """
         self.reads += self.spans
-        spans: dict[str, Span] = {}
-        logs: dict[str, LogRecord] = {}
+        spans: list[Span] = []
+        logs: list[LogRecord] = []
         kept = [unpack(body) for body in self.bodies]
         for some_spans, some_logs in [*kept, *((each.spans, each.logs) for each in self.new)]:
-            for span in some_spans:
-                known = spans.setdefault(span.span_id, span)
-                if known is not span and _rank(span) > _rank(known):
-                    spans[span.span_id] = span
-            for log in some_logs:
-                logs.setdefault(repr(log), log)
-        in_order = sorted(spans.values(), key=lambda each: (each.start_us, each.span_id))
-        rules = SOFT_RULES.keys() - off
-        return calls_of(in_order, [logs[name] for name in sorted(logs)], soft_rules=rules)
-
-
-def _rank(span: Span) -> tuple[int, str]:
-    """Of two spans of one id the one that ended later is kept."""
-    return span.end_us, repr(span)
+            spans += some_spans
+            logs += some_logs
+        return calls_of(spans, logs, soft_rules=SOFT_RULES.keys() - off)
 
 
 def resolve(conn: Connection, submissions: Sequence[Submission]) -> list[Submission]:

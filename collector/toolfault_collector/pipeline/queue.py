@@ -137,19 +137,17 @@ class FairQueue(Generic[Item]):
         self,
         max_events: int,
         *,
-        wait: bool = True,
         expected: int = 1,
         patience: float | None = None,
     ) -> list[tuple[int, Item, int, int]]:
         """Wait for items and return some, projects in turn, up to about *max_events*.
 
         Each is (project, item, events, bytes); `release` them when they are done, or `put_back`
-        those that are not. Empty means that the queue is closed and nothing is left; without
-        *wait*, or when *patience* is over, that nothing is there.
+        those that are not. Empty means that the queue is closed and nothing is left, or that
+        *patience* is over.
 
         Args:
             max_events: Of one group.
-            wait: Until there is something.
             expected: So many items are likely to be there in a moment: once there is one, the
                 others are waited for, but not for long.
             patience: Seconds to wait; None is for as long as it takes.
@@ -157,7 +155,7 @@ class FairQueue(Generic[Item]):
         taken: list[tuple[int, Item, int, int]] = []
         events = 0
         with self._changed:
-            while wait and not self._closed:
+            while not self._closed:
                 if self._waiting:
                     self._gather(expected, max_events)
                 if self._waiting:  # and not taken by another one meanwhile

@@ -1,8 +1,8 @@
 """Group commit: one thread writes, and requests that arrive while it does share the next commit.
 
 A commit costs an fsync whatever it holds, so the rate of single events is not bounded by the disk.
-While the disk is waited for, what came meanwhile is read. The answer to a request is sent after
-its commit. A batch that cannot be stored is taken apart until only the events at fault are left.
+The answer to a request is sent after its commit. A batch that cannot be stored is taken apart until
+only the events at fault are left.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import structlog
-from sqlalchemy import Connection, Engine, RootTransaction
+from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
 from toolfault_collector import failpoints
@@ -53,8 +53,6 @@ __all__ = ["Deliver", "Result", "Ticket", "Writer"]
 # A group is read for so long, then what was read of it is committed: longer than a full group of
 # small batches takes, and no longer than anybody should wait.
 READ_SECONDS: Final = 0.25
-# Fewer events than these are read sooner than another thread is woken to commit.
-READ_AHEAD_EVENTS: Final = 100
 # So often a writer of SQLite that has nothing to store looks at the length of the log, into which
 # others write too: an import, retention. It grows by some ten megabytes in that time.
 IDLE_SECONDS: Final = 1.0
@@ -170,8 +168,6 @@ class Writer:
         self._metrics = metrics
         self._queued = metrics.queued_events
         self._connection: Connection | None = None
-        self._committer = ThreadPoolExecutor(1, "toolfault-commit")
-        self._ahead: _Group | None = None
         self._expected = 1
         self._keys_noted, self._quota = dict[int, int](), quota or Quota(0)
         self._first_events = FirstEvents(engine)
@@ -269,28 +265,30 @@ class Writer:
         self._disconnect()
 
     def _store_what_comes(self) -> None:
-        with self._committer:
-            while group := self._ahead or self._wait():
-                self._ahead = None
-                self._take_in(group)
-                self._queue.put_back(group.leave())
-                self._queue.release(group.taken)
-                # Who was answered will send again: with who waits, one commit instead of two.
-                self._expected = len(group.taken) + self._queue.items
-                self._queued.set(self._queue.events)
-                events = sum(events for _, _, events, _ in group.taken)
-                if self._write_ahead_log is not None and self._connection is not None:
-                    self._write_ahead_log.tend(self._connection, events=events)
-                self._first_events.stored(events)
+        while group := self._wait():
+            self._take_in(group)
+            self._queue.put_back(group.leave())
+            self._queue.release(group.taken)
+            # Who was answered will send again: with who waits, one commit instead of two.
+            self._expected = len(group.taken) + self._queue.items
+            self._queued.set(self._queue.events)
+            events = sum(events for _, _, events, _ in group.taken)
+            if self._write_ahead_log is not None and self._connection is not None:
+                self._write_ahead_log.tend(self._connection, events=events)
+            self._first_events.stored(events)
 
     def _wait(self) -> _Group | None:
         """Wait for a group, and keep the log short meanwhile; None once all is stored."""
         log = self._write_ahead_log
         while True:
             closed = self._queue.closed  # asked first: what comes after it is still stored
-            group = self._take(wait=True, patience=None if log is None else IDLE_SECONDS)
-            if group is not None or closed:
-                return group
+            taken = self._queue.take(
+                self._group_events,
+                expected=self._expected,
+                patience=None if log is None else IDLE_SECONDS,
+            )
+            if taken or closed:
+                return _Group(taken) if taken else None
             if log is not None and log.is_due:
                 self._tend_idle(log)
 
@@ -304,12 +302,6 @@ class Writer:
         except Exception as error:  # noqa: BLE001 - the next write says what is wrong
             _log.error("log_not_copied", error=type(error).__name__)
             self._disconnect()
-
-    def _take(self, *, wait: bool, patience: float | None = None) -> _Group | None:
-        taken = self._queue.take(
-            self._group_events, wait=wait, expected=self._expected, patience=patience
-        )
-        return _Group(taken) if taken else None
 
     def _take_in(self, group: _Group) -> None:
         """Read what can be in a moment, store it together, and deliver every result."""
@@ -327,24 +319,6 @@ class Writer:
                 deliver(of_receiver)
             except Exception as error:  # noqa: BLE001 - its event loop has ended; others wait
                 _log.error("not_delivered", error=type(error).__name__, batches=len(of_receiver))
-
-    def _commit(self, transaction: RootTransaction) -> None:
-        """Commit, and read what has come meanwhile until that is done.
-
-        The database works and waits for the disk without the interpreter, so another thread is
-        enough for both to go on. No more than one group is read ahead. On PostgreSQL the second
-        writer does that already.
-        """
-        alone = is_sqlite(self._engine)
-        if alone and self._ahead is None and self._queue.waiting >= READ_AHEAD_EVENTS:
-            self._ahead = self._take(wait=False)
-        if self._ahead is None:
-            transaction.commit()
-            return
-        done = self._committer.submit(transaction.commit)
-        while not done.done() and self._ahead.read_next():
-            pass
-        done.result()
 
     def _store(self, group: list[Submission]) -> Sequence[Result]:
         try:
@@ -373,7 +347,7 @@ class Writer:
                     stored, used = self._write(transaction.connection, submissions)
                     projects = [each.project_id for each in submissions]
                     spent = self._quota.share(transaction.connection, projects)
-                    self._commit(transaction)
+                    transaction.commit()
                 _must_not_be_replaced(self._connected())
                 failpoints.reach("committed")
             except Exception as error:

@@ -64,13 +64,22 @@ class BadBatch(Exception):  # noqa: N818 - becomes an answer, names no fault of 
         status: HTTP status: 400 not JSON, 413 too many events, 422 JSON of another shape.
         code: Stable name of what is wrong.
         pointer: JSON pointer of where, if it is JSON.
+        detail: What is wrong and what to do, for people.
     """
 
-    def __init__(self, status: int, code: str, pointer: str = "") -> None:
+    def __init__(self, status: int, code: str, pointer: str = "", *, detail: str = "") -> None:
         super().__init__(f"{code} at {pointer or '/'}")
         self.status = status
         self.code = code
         self.pointer = pointer
+        self.detail = detail or _DETAILS[status]
+
+
+_DETAILS: Final = {
+    400: "the body is not one JSON document in UTF-8",
+    413: "too many events or values in one batch; split it and send the parts",
+    422: 'the body is no batch; send {"schema_version": 1, "events": [...]}',
+}
 
 
 # An event, the flags of what was changed on the way in, and its members that nobody knows.

@@ -46,21 +46,20 @@ from toolfault_collector.storage.chains.conversations import (
 )
 from toolfault_collector.storage.chains.other_calls import recount_other_calls
 from toolfault_collector.storage.chains.rungs import rung
+from toolfault_collector.storage.chains.withdrawal import remove_calls
 from toolfault_collector.storage.database.dialect import among
 from toolfault_collector.storage.database.engine import (
     is_sqlite,
     read_connection,
     write_transaction,
 )
-from toolfault_collector.storage.rollups import Counts, add_counts, counted_by_sql, folded_by_sql
+from toolfault_collector.storage.rollups import Counts, add_counts, folded_by_sql
 from toolfault_collector.storage.tables import (
     call_counts,
     chain,
     conversation,
     conversation_end,
-    event_key,
     failure_counts,
-    issue,
     message,
     signature,
     tool_call,
@@ -425,26 +424,15 @@ def _mend(conn: Connection, line: Line, talk: Conversation) -> None:
     talk.ended_at = talk.end_event_id = talk.end_calls = None
     talk.ends = 0
     for end in conn.execute(select(conversation_end).where(ends)):
-        talk.add_end_at(end.occurred_at, end.event_id, received_at=end.received_at, calls=end.calls)
+        talk.add_end(end)
     write_conversations(conn, [talk])
 
 
 def _remove_calls(conn: Connection, project_id: int, calls: Rows) -> None:
     """Remove *calls* with their issues and keys, and take them out of the rollups."""
-    for low in range(0, len(calls), ROWS_AT_ONCE):
-        part = calls[low : low + ROWS_AT_ONCE]
-        ids, events = [row.id for row in part], [row.event_id for row in part]
-        _take_back(conn, counted_by_sql(conn, f"c.id IN ({_numbers(ids)})"))
-        conn.execute(delete(issue).where(among(conn, issue.c.tool_call_id, ids)))
-        conn.execute(delete(tool_call).where(among(conn, _call.id, ids)))
-        if not is_sqlite(conn):
-            mine = event_key.c.project_id == project_id
-            conn.execute(delete(event_key).where(mine, among(conn, event_key.c.event_id, events)))
-
-
-def _numbers(ids: Sequence[int]) -> str:
-    """Return *ids* as text: numbers of this database's own making may stand in a statement."""
-    return ", ".join(map(str, ids))
+    keys = [(row.id, project_id, row.event_id) for row in calls]
+    for counted in remove_calls(conn, keys):
+        _take_back(conn, counted)
 
 
 def _take_back(conn: Connection, counts: Counts) -> None:
@@ -473,7 +461,9 @@ def _remove_counts(engine: Engine, line: Line) -> Iterator[int]:
                 found = conn.execute(old.limit(ROWS_AT_ONCE).with_for_update()).all()
                 ids = [each.id for each in found]
                 if ids:
-                    _take_back(conn, folded_by_sql(conn, f"f.id IN ({_numbers(ids)})"))
+                    # Numbers of this database's own making may stand in a statement.
+                    these = ", ".join(map(str, ids))
+                    _take_back(conn, folded_by_sql(conn, f"f.id IN ({these})"))
                     conn.execute(delete(call_counts).where(among(conn, row.id, ids)))
                     middles = [each.minute + MINUTE_US // 2 for each in found]
                     raise_versions(conn, [(line.project_id, at, at) for at in middles])

@@ -15,7 +15,7 @@ from toolfault_collector.metrics import Metrics
 from toolfault_collector.retention.partitions import drop_emptied, keep_ahead
 from toolfault_collector.retention.policy import limits_of, prune_projects, prune_rejects
 from toolfault_collector.settings import Settings
-from toolfault_collector.storage.database.alone import alone
+from toolfault_collector.storage.database.advisory_lock import alone
 from toolfault_collector.storage.database.engine import read_connection
 from toolfault_collector.storage.database.statistics import analyze_grown
 from toolfault_collector.storage.old_traces import remove_all_old_traces

@@ -9,8 +9,6 @@ PostgreSQL retention (`retention.rows`) waits for all who write before it remove
 goes between being looked up and being used.
 """
 
-# ruff: noqa: S608 - only names of this code are put into statements, values are bound
-
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -26,7 +24,7 @@ from toolfault_collector.storage.database.bulk import (
     columns,
     find_rows,
     insert_rows,
-    run,
+    update_rows,
 )
 from toolfault_collector.storage.database.columns import CallRow
 from toolfault_collector.storage.database.engine import is_sqlite
@@ -123,21 +121,10 @@ class _Shared:
         wider = sorted(
             [(row.id, row.first_at, row.last_at) for row in self._rows.values() if not row.seen]
         )
-        if not wider:
-            return
-        if is_sqlite(conn):
-            sql = (
-                f"UPDATE {self._table.name} SET first_at = min(first_at, ?2),"
-                " last_at = max(last_at, ?3) WHERE id = ?1"
-            )
-            run(conn, sql, wider)
-        else:
-            change = (
-                "first_at = least(t.first_at, given.first_at),"
-                " last_at = greatest(t.last_at, given.last_at)"
-            )
-            names = ("id", "first_at", "last_at")
-            arrays.update_arrays(conn, self._table, names, change=change, rows=wider)
+        least, greatest = ("min", "max") if is_sqlite(conn) else ("least", "greatest")
+        change = f"first_at = {least}(t.first_at, given.first_at)"
+        change += f", last_at = {greatest}(t.last_at, given.last_at)"
+        update_rows(conn, self._table, columns("id first_at last_at"), change=change, rows=wider)
 
     def _find(self, conn: Connection, keys: Iterable[Key]) -> None:
         names = ("project_id", self._digest, "id", "first_at", "last_at")

@@ -54,8 +54,8 @@ from toolfault_collector.storage.chains.same_calls import (
     may_have_twins,
     take_turns,
 )
-from toolfault_collector.storage.chains.taken_out import chains_beside, fold_rest, take_out
-from toolfault_collector.storage.counted_by import counted_by_clients
+from toolfault_collector.storage.chains.withdrawal import chains_beside, fold_rest, take_out
+from toolfault_collector.storage.client_counts import counted_by_clients
 from toolfault_collector.storage.database import columns as rows
 from toolfault_collector.storage.database.bulk import allocate_ids, find_rows, insert_rows
 from toolfault_collector.storage.database.engine import is_sqlite
@@ -73,7 +73,7 @@ from toolfault_collector.storage.tables import (
     tool_call,
 )
 
-__all__ = ["Receipt", "Stored", "store_events", "store_group"]
+__all__ = ["Stored", "store_events", "store_group"]
 
 Conversations = dict[ConversationKey, Conversation]
 R = TypeVar("R", CallRecord, CountsRecord, EndRecord, ChangeRecord)

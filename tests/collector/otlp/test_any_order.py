@@ -18,7 +18,7 @@ from tests.tables import tables_of
 from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import SECOND_US
 from toolfault_collector.doctor.recount import recount
-from toolfault_collector.otlp.reading import read_request
+from toolfault_collector.otlp.request import read_request
 from toolfault_collector.otlp.traces import KEPT_BYTES, resolve
 from toolfault_collector.protocol.records import Context
 from toolfault_collector.protocol.steps import finish

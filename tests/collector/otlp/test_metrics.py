@@ -16,7 +16,7 @@ from tests.running import RunningCollector
 
 from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import MINUTE_US
-from toolfault_collector.otlp.reading import read_request
+from toolfault_collector.otlp.request import read_request
 from toolfault_collector.otlp.traces import resolve
 from toolfault_collector.protocol.steps import finish
 from toolfault_collector.storage.database.engine import open_engine, write_transaction

@@ -19,7 +19,7 @@ from toolfault_collector.clock import SECOND_US
 from toolfault_collector.doctor.recount import recount
 from toolfault_collector.importers.run import import_paths
 from toolfault_collector.otlp.calls.failures import SOFT_RULES
-from toolfault_collector.otlp.reading import read_request
+from toolfault_collector.otlp.request import read_request
 from toolfault_collector.otlp.soft_rules import (
     soft_rules_of,
     switch_soft_rules,

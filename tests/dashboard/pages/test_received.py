@@ -13,7 +13,7 @@ from tests.factories import failure, success
 from toolfault_collector.admin.keys import create_key
 from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import DAY_US
-from toolfault_collector.otlp.metric_counts import add_points
+from toolfault_collector.otlp.metric_calls import add_points
 from toolfault_collector.otlp.points import Point
 from toolfault_collector.storage.database.engine import write_transaction
 from toolfault_collector.storage.store import store_events

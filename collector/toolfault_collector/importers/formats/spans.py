@@ -17,9 +17,8 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
 from toolfault_collector.importers.assembly import Assembly
-from toolfault_collector.importers.classify import classify
 from toolfault_collector.importers.files import Source
-from toolfault_collector.importers.items import Call, Conversation, Format, Json, Outcome
+from toolfault_collector.importers.items import Call, Conversation, Format, Outcome
 
 if TYPE_CHECKING:
     from toolfault_collector.otlp.calls.calls import SeenCall
@@ -126,6 +125,8 @@ class _Sorted:
 
 
 def _conversation(name: str, calls: Sequence[SeenCall]) -> Conversation:
+    from toolfault_collector.otlp.calls.calls import rule_of
+
     key = blake2b(f"{NAME}\x1f{name}".encode("utf-8", "backslashreplace"), digest_size=16).digest()
     assembly = Assembly(key=key)
     for seen in calls:
@@ -139,30 +140,16 @@ def _conversation(name: str, calls: Sequence[SeenCall]) -> Conversation:
             model=seen.model,
             release=seen.release,
             run_id=seen.run_id,
-            members=_members(name, seen),
+            members={each: getattr(seen, each) for each in _SAME} | {"session_id": name},
         )
         assembly.issue(call)
         text = seen.error_text if seen.failed else seen.result or ""
-        rule = _rule(seen) if seen.failed else None
+        # The type of an error may say more than its text.
+        rule = rule_of(seen) if seen.failed else None
         outcome = Outcome(seen.call_id, text, seen.failed, at=seen.end_us or None, rule=rule)
         assembly.answer(outcome)
     found, _ = assembly.finish(grows=False)
     return Conversation(NAME, key, name, "", found)
-
-
-def _members(conversation: str, seen: SeenCall) -> Json:
-    members: dict[str, object] = {name: getattr(seen, name) for name in _SAME}
-    members["session_id"] = conversation
-    return members
-
-
-def _rule(seen: SeenCall) -> str | None:
-    """Name the rule by which the type of an error says more than its text, where it does."""
-    from toolfault_collector.otlp.calls.failures import classify_failure
-
-    types = {"error_type": seen.error_type, "exception_type": seen.exception_type}
-    found = classify_failure(seen.error_text, tool=seen.tool, **types).rule
-    return found if found != classify(seen.error_text, tool=seen.tool).rule else None
 
 
 FORMAT: Final = Format(

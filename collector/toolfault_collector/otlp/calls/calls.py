@@ -17,10 +17,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
-from typing import Final, Literal, TypeAlias, TypedDict
+from typing import Any, Final, Literal, TypeAlias
 from uuid import UUID
 
 from toolfault_collector.otlp.calls.dialects import (
@@ -145,11 +145,6 @@ class TraceCalls:
     calls: tuple[SeenCall, ...] = ()
     unused: tuple[Unused, ...] = ()
 
-    @property
-    def never_reached(self) -> int:
-        """Number of calls that were answered without a span of their own."""
-        return sum(not call.reached for call in self.calls)
-
 
 def calls_of(
     spans: Sequence[Span],
@@ -205,6 +200,7 @@ _RUNGS: Final[tuple[tuple[Field, Rung], ...]] = (
     ("baggage", "baggage"),
     ("meta", "meta"),
 )
+_FLOW: Final = "Control flow, neither failure nor success: {}."
 _ROLE_DETAILS: Final = {
     "model": "A request to a model; calls in its messages are read, but it is no call itself.",
     "agent": "The run of an agent or workflow, no tool call.",
@@ -255,65 +251,46 @@ class _Reader:
 
     def _group(self, group: Group, ask: Ask | None, messages: Messages) -> None:
         tool = group.tool or (ask.call.tool if ask else None)
-        reading = group.seen[0]
-        first = reading.span
         if tool is None:
             detail = "A tool call that does not name its tool."
-            missing = "gen_ai.tool.name"
-            self.unused += [
-                Unused(each.span.span_id or None, each.span.name, "missing_field", detail, missing)
-                for each in group.seen
-            ]
+            self._not_used(group, "missing_field", detail, missing="gen_ai.tool.name")
             return
         call_id = group.call_id or (ask.call.call_id if ask else None)
         telling = messages.told.get(call_id) if call_id else None
         told = telling[1] if telling else None
         verdict = self._verdict(group, told, tool)
         if verdict.control_flow is not None:
-            detail = f"Control flow, neither failure nor success: {verdict.control_flow}."
-            self.unused += [
-                Unused(each.span.span_id or None, each.span.name, "control_flow", detail)
-                for each in group.seen
-            ]
+            self._not_used(group, "control_flow", _FLOW.format(verdict.control_flow))
             return
-        conversation, rung = self._conversation(first)
-        event_id = self._event_id(call_id, first, conversation)
-        model = self._turn(ask, first)
-        result = told.text if told else self._result(group)
-        arguments = group.arguments
-        self.calls.append(
-            SeenCall(
-                event_id=event_id,
-                tool=tool,
-                trace_id=self._trace_id or None,
-                span_id=first.span_id or None,
-                span_ids=tuple(sorted(each.span_id for each in group.spans)),
-                dialect=reading.dialect,
-                call_id=call_id,
-                conversation=conversation,
-                conversation_rung=rung,
-                turn=model.span_id if model else None,
-                run_id=self._around("run_id", first),
-                agent=self._agent(reading),
-                model=self._of_model("model", model, first),
-                provider=self._of_model("provider", model, first),
-                user=self._around("user", first),
-                environment=_environment(first),
-                release=_resource(first, "service.version"),
-                attempt=_attempt(group),
-                start_us=group.start_us,
-                end_us=group.end_us,
-                arguments=arguments if arguments is not None else ask and ask.call.arguments,
-                result=result or None,
-                offered=self._offered(model, tool) if verdict.failed else None,
-                **_failure_of(verdict),
-            )
+        reading, arguments = group.seen[0], group.arguments
+        model = self._turn(ask, reading.span)
+        event_id = self._call(
+            tool,
+            reading,
+            verdict,
+            model=model,
+            call_id=call_id,
+            span_ids=tuple(sorted(each.span_id for each in group.spans)),
+            turn=model.span_id if model else None,
+            attempt=_attempt(group),
+            start_us=group.start_us,
+            end_us=group.end_us,
+            arguments=arguments if arguments is not None else ask and ask.call.arguments,
+            result=(told.text if told else self._result(group)) or None,
         )
         for each in group.spans[1:]:
             detail = "Tells of the same call as another span."
             self.unused.append(
                 Unused(each.span_id, each.name, "part_of_call", detail, event_id=event_id)
             )
+
+    def _not_used(
+        self, group: Group, reason: str, detail: str, *, missing: str | None = None
+    ) -> None:
+        self.unused += [
+            Unused(each.span.span_id or None, each.span.name, reason, detail, missing)
+            for each in group.seen
+        ]
 
     def _without_span(
         self, ask: Ask, messages: Messages, ending: tuple[int, Verdict] | None
@@ -327,46 +304,81 @@ class _Reader:
                 self.unused.append(Unused(span.span_id, call.tool, "not_answered", detail))
                 return
             end, verdict = ending
-            result = None
         else:
-            end, result = told[0].start_us, told[1].text or None
             flow = control_flow_of_text(call.tool, told[1].text)
             if flow is not None:
-                detail = f"Control flow, neither failure nor success: {flow}."
+                detail = _FLOW.format(flow)
                 self.unused.append(Unused(span.span_id, call.tool, "control_flow", detail))
                 return
-            verdict = self._of_told(told[1])
-        conversation, rung = self._conversation(span)
+            end, verdict = told[0].start_us, self._of_told(told[1])
         request = self._turn(ask, span) or span
         start = request.end_us or request.start_us
-        reading = self._trace.readings[span.span_id]
+        self._call(
+            call.tool,
+            self._trace.readings[span.span_id],
+            verdict,
+            model=span,
+            reached=False,
+            call_id=call.call_id,
+            turn=request.span_id,
+            start_us=start,
+            end_us=max(start, end),
+            arguments=call.arguments,
+            result=(told[1].text or None) if told else None,
+        )
+
+    def _call(
+        self,
+        tool: str,
+        reading: Reading,
+        verdict: Verdict,
+        *,
+        model: Span | None,
+        call_id: str | None,
+        **members: Any,
+    ) -> str:
+        """Add a call with what stands around its span, and return its id.
+
+        Args:
+            tool: Its name.
+            reading: The span that tells of it first of all.
+            verdict: How it went.
+            model: The span of the model that asked for it.
+            call_id: The model's id of it.
+            members: What else of `SeenCall` is known.
+        """
+        span = reading.span
+        conversation, rung = self._conversation(span)
+        event_id = self._event_id(call_id, span, conversation)
         self.calls.append(
             SeenCall(
-                event_id=self._event_id(call.call_id, span, conversation),
-                tool=call.tool,
+                event_id=event_id,
+                tool=tool,
                 trace_id=self._trace_id or None,
-                span_id=span.span_id,
+                span_id=span.span_id or None,
                 dialect=reading.dialect,
-                reached=False,
-                call_id=call.call_id,
+                call_id=call_id,
                 conversation=conversation,
                 conversation_rung=rung,
-                turn=request.span_id,
                 run_id=self._around("run_id", span),
                 agent=self._agent(reading),
-                model=self._of_model("model", span, span),
-                provider=self._of_model("provider", span, span),
+                model=self._of_model("model", model, span),
+                provider=self._of_model("provider", model, span),
                 user=self._around("user", span),
                 environment=_environment(span),
                 release=_resource(span, "service.version"),
-                start_us=start,
-                end_us=max(start, end),
-                arguments=call.arguments,
-                result=result,
-                offered=self._offered(span, call.tool) if verdict.failed else None,
-                **_failure_of(verdict),
+                failed=verdict.failed,
+                detection=verdict.detection,
+                error_text=verdict.text,
+                error_type=verdict.error_type,
+                exception_type=verdict.exception_type,
+                exception_message=verdict.exception_message,
+                exception_stack=verdict.exception_stack,
+                offered=self._offered(model, tool) if verdict.failed else None,
+                **members,
             )
         )
+        return event_id
 
     def _not_offered(self, ask: Ask) -> tuple[int, Verdict] | None:
         """Return the failure of a call that nothing answers, if there is no such tool."""
@@ -578,40 +590,8 @@ def _attempt(group: Group) -> int | None:
 
 def _merged(failing: Sequence[Verdict]) -> Verdict:
     """Make one verdict of those of several spans: the surest sign, the most exact text."""
-    first = failing[0]
-
-    def any_of(name: str) -> str | None:
-        found = (getattr(each, name) for each in failing)
-        return next((value for value in found if value), None)
-
-    return Verdict(
-        failed=True,
-        detection=first.detection,
-        text=best_text([each.text for each in failing]),
-        error_type=any_of("error_type"),
-        exception_type=any_of("exception_type"),
-        exception_message=any_of("exception_message"),
-        exception_stack=any_of("exception_stack"),
-    )
-
-
-class _Failure(TypedDict):
-    failed: bool
-    detection: str
-    error_text: str
-    error_type: str | None
-    exception_type: str | None
-    exception_message: str | None
-    exception_stack: str | None
-
-
-def _failure_of(verdict: Verdict) -> _Failure:
-    return {
-        "failed": verdict.failed,
-        "detection": verdict.detection,
-        "error_text": verdict.text,
-        "error_type": verdict.error_type,
-        "exception_type": verdict.exception_type,
-        "exception_message": verdict.exception_message,
-        "exception_stack": verdict.exception_stack,
+    known: dict[str, Any] = {
+        name: next(filter(None, (getattr(each, name) for each in failing)), None)
+        for name in ("error_type", "exception_type", "exception_message", "exception_stack")
     }
+    return replace(failing[0], text=best_text([each.text for each in failing]), **known)

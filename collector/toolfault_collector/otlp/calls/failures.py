@@ -21,7 +21,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from toolfault_collector.importers.classify import Classification, classify
+from toolfault_collector.importers.classify import classify
 from toolfault_collector.importers.classify.soft import soft_rule
 from toolfault_collector.otlp.calls.dialects import Reading, decoded
 from toolfault_collector.otlp.calls.messages import text_of_result
@@ -33,9 +33,7 @@ __all__ = [
     "SOFT_RULES",
     "Verdict",
     "best_text",
-    "classify_failure",
     "content_of",
-    "control_flow",
     "control_flow_of_text",
     "ended_by_error",
     "rule_of_failure",
@@ -182,37 +180,30 @@ def verdict_of(reading: Reading, logs: Sequence[LogRecord], soft: Collection[str
         logs: Log records of this span.
         soft: Names of the soft rules that count.
     """
-    span = reading.span
-    exception, by = _exception(span, logs)
-    kind, message = _said(exception, "exception.type"), _said(exception, "exception.message")
-    error_type = reading.field("error_type")
-    named = str(error_type) if error_type is not None else None
-    content = content_of(decoded_result(reading))
-    result = text_of_result(decoded_result(reading))
-    known = Verdict(
-        error_type=named,
-        exception_type=kind,
-        exception_message=message,
-        exception_stack=_said(exception, "exception.stacktrace"),
-        control_flow=control_flow(reading, kind, named, message),
-    )
+    span, result = reading.span, decoded_result(reading)
+    known, by = _known(reading, logs)
     if known.control_flow is not None:
         return known
+    named = known.error_type
     signs = (
         ("status", span.status == "error"),
         ("error_type", reading.says_failed),
-        (by, exception is not None),
+        (by, bool(by)),
     )
     for detection, holding in signs:
         if holding:
             # A status that is no more than the class of the exception says less than the result.
             status = _unwrapped(span.status_text)
             texts = (
-                *(message, None if status == named else status, _own_text(reading)),
-                *(_inner_text(content, result), kind, named),
+                known.exception_message,
+                None if status == named else status,
+                _own_text(reading),
+                _inner_text(content_of(result), text_of_result(result)),
+                known.exception_type,
+                named,
             )
             return replace(known, failed=True, detection=detection, text=best_text(texts))
-    found = soft_failure(decoded_result(reading))
+    found = soft_failure(result)
     if found is None:
         return known
     rule, text = found
@@ -228,25 +219,16 @@ def ended_by_error(
     Some frameworks end a run where a call fits no tool: nothing answers the call, and the span
     around it holds the error.
     """
-    span = reading.span
-    exception, by = _exception(span, logs)
-    if span.status != "error" and exception is None:
+    by_status = reading.span.status == "error"
+    known, by = _known(reading, logs)
+    if known.control_flow is not None or not (by_status or by):
         return None
-    kind, message = _said(exception, "exception.type"), _said(exception, "exception.message")
-    error_type = reading.field("error_type")
-    named = str(error_type) if error_type is not None else None
-    text = best_text((message, _unwrapped(span.status_text)))
+    text = best_text((known.exception_message, _unwrapped(reading.span.status_text)))
     found = re.search(rf"(?<![\w-]){re.escape(tool)}(?![\w-])", text[:2_000])
-    if found is None or control_flow(reading, kind, named, message) is not None:
+    if found is None:
         return None
-    return found.start(), Verdict(
-        failed=True,
-        detection="status" if span.status == "error" else by,
-        text=text,
-        error_type=named,
-        exception_type=kind,
-        exception_message=message,
-        exception_stack=_said(exception, "exception.stacktrace"),
+    return found.start(), replace(
+        known, failed=True, detection="status" if by_status else by, text=text
     )
 
 
@@ -271,7 +253,7 @@ def soft_failure(value: JSON, *, marked: bool = False) -> tuple[str, str] | None
     return found, _inner_text(decoded(encoded), text)
 
 
-def control_flow(
+def _control_flow(
     reading: Reading, kind: str | None, error_type: str | None, message: str | None
 ) -> str | None:
     """Say what a span is where it is neither failure nor success: an interrupt, a hand-off, ..."""
@@ -315,25 +297,6 @@ def content_of(value: JSON, depth: int = 0) -> JSON:
         if isinstance(inner, Mapping) and _WRAPPER & value.keys() and "content" in inner:
             return content_of(inner, depth + 1)
     return value
-
-
-def classify_failure(
-    text: str,
-    *,
-    tool: str = "",
-    error_type: str | None = None,
-    exception_type: str | None = None,
-    arguments: JSON = None,
-) -> Classification:
-    """Give a failure its code, category and fields; for the arguments see `rule_of_failure`."""
-    rule = rule_of_failure(
-        text,
-        tool=tool,
-        error_type=error_type,
-        exception_type=exception_type,
-        arguments=arguments,
-    )
-    return classify(text, tool=tool, rule=rule)
 
 
 _WRAPPER: Final = frozenset({"type", "lc", "graph", "id"})
@@ -421,7 +384,23 @@ def decoded_result(reading: Reading) -> JSON:
     return decoded(reading.field("result"))
 
 
-def _exception(span: Span, logs: Sequence[LogRecord]) -> tuple[Mapping[str, JSON] | None, str]:
+def _known(reading: Reading, logs: Sequence[LogRecord]) -> tuple[Verdict, str]:
+    """Return what a span says of an error, and how its exception was found; "" if it has none."""
+    exception, by = _exception(reading.span, logs)
+    kind, message = _said(exception, "exception.type"), _said(exception, "exception.message")
+    error_type = reading.field("error_type")
+    named = str(error_type) if error_type is not None else None
+    known = Verdict(
+        error_type=named,
+        exception_type=kind,
+        exception_message=message,
+        exception_stack=_said(exception, "exception.stacktrace"),
+        control_flow=_control_flow(reading, kind, named, message),
+    )
+    return known, by
+
+
+def _exception(span: Span, logs: Sequence[LogRecord]) -> tuple[Mapping[str, JSON], str]:
     """Return the last exception of a span with how it was found: in its events, or in logs."""
     for event in reversed(span.events):
         if event.name == "exception" or "exception.type" in event.attributes:
@@ -429,11 +408,11 @@ def _exception(span: Span, logs: Sequence[LogRecord]) -> tuple[Mapping[str, JSON
     for log in logs:
         if log.event_name in EXCEPTION_EVENTS or "exception.type" in log.attributes:
             return log.attributes, "exception_log"
-    return None, "exception_event"
+    return {}, ""
 
 
-def _said(exception: Mapping[str, JSON] | None, key: str) -> str | None:
-    value = exception.get(key) if exception else None
+def _said(exception: Mapping[str, JSON], key: str) -> str | None:
+    value = exception.get(key)
     return value if isinstance(value, str) and value else None
 
 

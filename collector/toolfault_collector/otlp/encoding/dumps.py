@@ -16,10 +16,11 @@ from collections.abc import Callable, Iterator, Mapping
 from math import isnan
 from typing import Final
 
-from toolfault_collector.importers.members import read_time
+from toolfault_collector.importers.members import objects_of, read_time
 from toolfault_collector.otlp.calls.dialects import decoded
 from toolfault_collector.otlp.calls.spans import JSON, LogRecord, Span, SpanEvent, SpanStatus
-from toolfault_collector.otlp.encoding import jaeger
+from toolfault_collector.otlp.encoding import jaeger, json_body
+from toolfault_collector.otlp.encoding.items import Room
 
 __all__ = ["is_dump", "read_dump"]
 
@@ -261,49 +262,13 @@ def _attributes(value: JSON) -> dict[str, JSON]:
     value = decoded(value)
     if isinstance(value, Mapping):
         return {str(key): each for key, each in value.items() if not _is_nothing(each)}
-    found: dict[str, JSON] = {}
-    for each in value if isinstance(value, list) else ():
-        if isinstance(each, Mapping) and isinstance(each.get("key"), str):
-            found[each["key"]] = _any_value(each.get("value"))
-    return found
-
-
-def _any_value(value: JSON, depth: int = 0) -> JSON:
-    """Read OTLP's ``AnyValue``."""
-    if not isinstance(value, Mapping) or depth > MAX_DEPTH:
-        return value
-    for key, inner in value.items():
-        name = key.replace("_value", "Value")
-        if name == "intValue":
-            return _whole(inner)
-        if name == "arrayValue" and isinstance(inner, Mapping):
-            values = inner.get("values")
-            members = values if isinstance(values, list) else ()
-            return [_any_value(each, depth + 1) for each in members]
-        if name == "kvlistValue" and isinstance(inner, Mapping):
-            return {
-                _word(each.get("key")): _any_value(each.get("value"), depth + 1)
-                for each in _objects(inner.get("values"))
-            }
-        if name in ("stringValue", "boolValue", "doubleValue", "bytesValue"):
-            return inner
-    return None
-
-
-def _whole(value: JSON) -> JSON:
-    """Read an integer that was written as a text; anything else is what it was."""
-    try:
-        # Python refuses more than 4,300 digits.
-        is_text = isinstance(value, str) and value.removeprefix("-").isdecimal()
-        return int(value) if is_text else value
-    except ValueError:
-        return value
+    return json_body.attributes_of({"attributes": value}, Room())
 
 
 def _time(value: _Json, *keys: str) -> int:
     for key in keys:
         each = value.get(key)
-        each = _whole(each)
+        each = json_body.whole(each) if isinstance(each, str) and each.isdecimal() else each
         if isinstance(each, int) and not isinstance(each, bool) and each > 10**17:
             return each // 1_000  # nanoseconds, exactly
         if (found := read_time(each)) is not None:
@@ -355,7 +320,7 @@ _SCOPE_NAMES: Final = (
 
 
 def _events(value: _Json) -> Iterator[SpanEvent]:
-    for each in _objects(decoded(_first(value, "events", "span_events"))):
+    for each in objects_of(decoded(_first(value, "events", "span_events"))):
         at = _time(each, "timestamp", "time", "timeUnixNano", "time_unix_nano")
         name = _word(_first(each, "name", "event_name"))
         attributes = _attributes(each.get("attributes"))
@@ -369,24 +334,18 @@ def _events(value: _Json) -> Iterator[SpanEvent]:
 def _request(value: _Json, on_refused: Callable[[str], object]) -> Iterator[Span | LogRecord]:
     """Read a request of OTLP/JSON, in protobuf's or in JSON's spelling of its members."""
     for key in _RESOURCES:
-        for group in _objects(value.get(key)):
+        for group in objects_of(value.get(key)):
             resource_of = group.get("resource")
             listed = resource_of.get("attributes") if isinstance(resource_of, Mapping) else None
             resource = _attributes(listed)
             for name in _SCOPES:
-                for scoped in _objects(group.get(name)):
+                for scoped in objects_of(group.get(name)):
                     scope = _scope(scoped)
-                    for each in _objects(scoped.get("spans")):
+                    for each in objects_of(scoped.get("spans")):
                         span = _flat_span({**each, "resource": resource, "scope": scope})
                         yield from _known(span, on_refused)
-                    for each in _objects(scoped.get("logRecords", scoped.get("log_records"))):
+                    for each in objects_of(scoped.get("logRecords", scoped.get("log_records"))):
                         yield _log_record(each, resource, scope)
-
-
-def _objects(value: JSON) -> Iterator[_Json]:
-    for each in value if isinstance(value, list) else ():
-        if isinstance(each, Mapping):
-            yield each
 
 
 def _log_record(value: _Json, resource: _Json, scope: str) -> LogRecord:
@@ -397,7 +356,7 @@ def _log_record(value: _Json, resource: _Json, scope: str) -> LogRecord:
         event_name=_word(value.get("eventName", value.get("event_name"))),
         time_us=_time(value, "timeUnixNano", "time_unix_nano", "observedTimeUnixNano"),
         severity=severity if isinstance(severity, int) else 0,
-        body=_any_value(value.get("body")),
+        body=json_body.any_value(value.get("body"), Room()),
         attributes=_attributes(value.get("attributes")),
         resource=resource,
         scope=scope,

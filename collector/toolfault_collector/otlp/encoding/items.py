@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from dataclasses import dataclass, field
-from typing import Any, Final, Generic, TypeAlias, TypeVar
+from typing import Any, Final, Generic, Literal, TypeVar
 
+from toolfault_collector.protocol.decode import BadBatch
 from toolfault_collector.protocol.repair import clean_text
 
 __all__ = [
@@ -17,8 +17,8 @@ __all__ = [
     "MAX_LIST",
     "BadBody",
     "BadItem",
+    "Encoding",
     "Items",
-    "Reading",
     "Refusal",
     "Room",
     "microseconds",
@@ -38,19 +38,15 @@ CUT: Final = "…"
 
 _LATEST_US: Final = 253_402_300_799_000_000  # the last second of the year 9999
 
+Encoding = Literal["protobuf", "json"]
 Item = TypeVar("Item")
 
 
-class BadBody(Exception):  # noqa: N818 - becomes an answer, names no fault of ours
-    """The body as a whole cannot be read.
+class BadBody(BadBatch):
+    """The body as a whole cannot be read: 400, or 413 for too many items."""
 
-    Attributes:
-        status: HTTP status: 400, or 413 for too many items.
-    """
-
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status = status
+    def __init__(self, status: int, detail: str) -> None:
+        super().__init__(status, "too_many_items" if status == 413 else "bad_body", detail=detail)
 
 
 class BadItem(Exception):  # noqa: N818 - carries a reason
@@ -87,10 +83,6 @@ class Items(Generic[Item]):
         if self.count > MAX_ITEMS:
             message = f"more than {MAX_ITEMS:,} items in one request; send smaller batches"
             raise BadBody(413, message)
-
-
-Reading: TypeAlias = Generator[None, None, Items[Item]]
-"""Reading of a body: leaves off after each item, and returns all of them."""
 
 
 class Room:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from toolfault_collector.importers.members import objects_of
 from toolfault_collector.otlp.calls.spans import JSON
 
 __all__ = ["flat_span", "is_span", "is_trace", "spans_of"]
@@ -64,7 +65,7 @@ def flat_span(value: _Json) -> dict[str, JSON]:
         "end_time": (start + duration) * 1_000 if start else 0,
         "status": _status(tags),
         "attributes": {key: each for key, each in tags.items() if key not in _ADDED},
-        "events": [_event(each) for each in _objects(value.get("logs"))],
+        "events": [_event(each) for each in objects_of(value.get("logs"))],
         "resource": resource,
         "scope": _first(tags, _SCOPES),
     }
@@ -76,7 +77,7 @@ def _id(value: JSON, digits: int) -> JSON:
 
 
 def _parent(value: _Json) -> JSON:
-    for each in _objects(value.get("references")):
+    for each in objects_of(value.get("references")):
         same = each.get("traceID") in (None, value.get("traceID"))
         if same and each.get("refType") == "CHILD_OF":
             return _id(each.get("spanID"), 16)
@@ -102,9 +103,9 @@ def _event(log: _Json) -> dict[str, JSON]:
 
 def _tags(value: JSON) -> dict[str, JSON]:
     return {
-        each["key"]: _typed(each.get("value"), each.get("type"))
-        for each in _objects(value)
-        if isinstance(each.get("key"), str)
+        key: _typed(each.get("value"), each.get("type"))
+        for each in objects_of(value)
+        if isinstance(key := each.get("key"), str)
     }
 
 
@@ -129,9 +130,3 @@ def _number(value: JSON) -> int:
 
 def _first(tags: _Json, names: tuple[str, ...]) -> JSON:
     return next((tags[name] for name in names if tags.get(name) is not None), None)
-
-
-def _objects(value: JSON) -> Iterator[_Json]:
-    for each in value if isinstance(value, list) else ():
-        if isinstance(each, Mapping):
-            yield each

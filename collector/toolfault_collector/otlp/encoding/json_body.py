@@ -22,13 +22,13 @@ from toolfault_collector.otlp.encoding.items import (
     BadBody,
     BadItem,
     Items,
-    Reading,
     Room,
     microseconds,
 )
 from toolfault_collector.otlp.points import Point, points_of
+from toolfault_collector.protocol.steps import Steps
 
-__all__ = ["read_logs", "read_metrics", "read_spans"]
+__all__ = ["any_value", "attributes_of", "read_logs", "read_metrics", "read_spans", "whole"]
 
 _STATUS: Final[dict[Any, SpanStatus]] = {
     1: "ok",
@@ -52,7 +52,7 @@ Item = TypeVar("Item")
 Make = Callable[[Mapping[str, Any], Mapping[str, Any], str], Item]
 
 
-def read_spans(body: bytes) -> Reading[Span]:
+def read_spans(body: bytes) -> Steps[Items[Span]]:
     """Read the body of ``/v1/traces``.
 
     Raises:
@@ -61,17 +61,17 @@ def read_spans(body: bytes) -> Reading[Span]:
     return _read(body, ("resourceSpans", "scopeSpans", "spans"), _span)
 
 
-def read_logs(body: bytes) -> Reading[LogRecord]:
+def read_logs(body: bytes) -> Steps[Items[LogRecord]]:
     """Read the body of ``/v1/logs``; for the rest see `read_spans`."""
     return _read(body, ("resourceLogs", "scopeLogs", "logRecords"), _log)
 
 
-def read_metrics(body: bytes) -> Reading[Sequence[Point]]:
+def read_metrics(body: bytes) -> Steps[Items[Sequence[Point]]]:
     """Read the body of ``/v1/metrics``, metric by metric; for the rest see `read_spans`."""
     return _read(body, ("resourceMetrics", "scopeMetrics", "metrics"), _metric)
 
 
-def _read(body: bytes, names: tuple[str, str, str], make: Make[Item]) -> Reading[Item]:
+def _read(body: bytes, names: tuple[str, str, str], make: Make[Item]) -> Steps[Items[Item]]:
     try:
         document = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -99,7 +99,7 @@ def _walk(
         if not isinstance(of_resource, dict):
             yield of_resource, {}, ""  # refused as the items are, not passed over in silence
             continue
-        resource = _attributes(_object(of_resource, "resource"), Room())
+        resource = attributes_of(_object(of_resource, "resource"), Room())
         for of_scope in _list(of_resource, names[1]):
             if not isinstance(of_scope, dict):
                 yield of_scope, {}, ""
@@ -137,7 +137,7 @@ def _text(item: Mapping[str, Any], name: str, room: Room) -> str:
     return room.text(value) if isinstance(value, str) else ""
 
 
-def _whole(value: Any) -> int | None:
+def whole(value: Any) -> int | None:
     """Return a signed 64-bit integer, which may be written as a text; None for anything else."""
     if isinstance(value, str) and _DIGITS.fullmatch(value):
         value = int(value)
@@ -173,7 +173,7 @@ def _span(span: Mapping[str, Any], resource: Mapping[str, Any], scope: str) -> S
         end_us=microseconds(_get(span, "endTimeUnixNano")),
         status=_status(_get(status, "code")),
         status_text=_text(status, "message", room),
-        attributes=_attributes(span, room),
+        attributes=attributes_of(span, room),
         events=tuple([_event(each, room) for each in _objects(span, "events")[:MAX_EVENTS]]),
         resource=resource,
         scope=scope,
@@ -190,7 +190,7 @@ def _named(names: Mapping[Any, str], value: Any) -> str:
 
 def _event(event: Mapping[str, Any], room: Room) -> SpanEvent:
     at = microseconds(_get(event, "timeUnixNano"))
-    return SpanEvent(_text(event, "name", room), at, _attributes(event, room))
+    return SpanEvent(_text(event, "name", room), at, attributes_of(event, room))
 
 
 def _log(record: Mapping[str, Any], resource: Mapping[str, Any], scope: str) -> LogRecord:
@@ -202,9 +202,9 @@ def _log(record: Mapping[str, Any], resource: Mapping[str, Any], scope: str) -> 
         span_id=_id(span_id, 8, "span id") if span_id else None,
         event_name=_text(record, "eventName", room),
         time_us=at or microseconds(_get(record, "observedTimeUnixNano")),
-        severity=_whole(_get(record, "severityNumber")) or 0,
-        body=_value(_get(record, "body"), room, 0),
-        attributes=_attributes(record, room),
+        severity=whole(_get(record, "severityNumber")) or 0,
+        body=any_value(_get(record, "body"), room),
+        attributes=attributes_of(record, room),
         resource=resource,
         scope=scope,
     )
@@ -214,10 +214,10 @@ def _metric(metric: Mapping[str, Any], resource: Mapping[str, Any], _scope: str)
     data = _object(metric, "histogram") or _object(metric, "exponentialHistogram")
     counted = [
         (
-            _whole(_get(each, "count")) or 0,
+            whole(_get(each, "count")) or 0,
             microseconds(_get(each, "startTimeUnixNano")),
             microseconds(_get(each, "timeUnixNano")),
-            _attributes(each, Room()),
+            attributes_of(each, Room()),
         )
         for each in _objects(data, "dataPoints")
     ]
@@ -227,17 +227,17 @@ def _metric(metric: Mapping[str, Any], resource: Mapping[str, Any], _scope: str)
     )
 
 
-def _attributes(item: Mapping[str, Any], room: Room) -> dict[str, Any]:
+def attributes_of(item: Mapping[str, Any], room: Room) -> dict[str, Any]:
     """Return the attributes of *item*; those beyond the limit are left out."""
     found: dict[str, Any] = {}
     for pair in _objects(item, "attributes"):
         key = pair.get("key")
         if isinstance(key, str) and len(found) < MAX_ATTRIBUTES:
-            found[room.text(key)] = _value(pair.get("value"), room, 0)
+            found[room.text(key)] = any_value(pair.get("value"), room)
     return found
 
 
-def _value(value: Any, room: Room, depth: int) -> Any:
+def any_value(value: Any, room: Room, depth: int = 0) -> Any:
     """Return what an AnyValue holds."""
     if not isinstance(value, dict) or depth > MAX_DEPTH:
         return None
@@ -250,13 +250,13 @@ def _value(value: Any, room: Room, depth: int) -> Any:
 
 def _array(given: Any, room: Room, depth: int) -> Any:
     values = _list(given, "values") if isinstance(given, dict) else []
-    return [_value(each, room, depth + 1) for each in values[:MAX_LIST]]
+    return [any_value(each, room, depth + 1) for each in values[:MAX_LIST]]
 
 
 def _pairs(given: Any, room: Room, depth: int) -> Any:
     pairs = _objects(given, "values") if isinstance(given, dict) else []
     return {
-        room.text(key): _value(each.get("value"), room, depth + 1)
+        room.text(key): any_value(each.get("value"), room, depth + 1)
         for each in pairs[:MAX_LIST]
         if isinstance(key := each.get("key"), str)
     }
@@ -275,7 +275,7 @@ _VALUES: Final[Mapping[str, Callable[[Any, Room, int], Any]]] = {
     for name, read in {
         "stringValue": lambda given, room, _: room.text(given) if isinstance(given, str) else None,
         "boolValue": lambda given, _room, _depth: given if isinstance(given, bool) else None,
-        "intValue": lambda given, _room, _depth: _whole(given),
+        "intValue": lambda given, _room, _depth: whole(given),
         "doubleValue": _number,
         "arrayValue": _array,
         "kvlistValue": _pairs,

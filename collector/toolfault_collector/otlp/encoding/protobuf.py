@@ -30,11 +30,11 @@ from toolfault_collector.otlp.encoding.items import (
     BadBody,
     BadItem,
     Items,
-    Reading,
     Room,
     microseconds,
 )
 from toolfault_collector.otlp.points import Point, points_of
+from toolfault_collector.protocol.steps import Steps
 
 __all__ = ["read_logs", "read_metrics", "read_spans"]
 
@@ -71,7 +71,7 @@ _METRICS: Final = _Signal(
 )
 
 
-def read_spans(body: bytes) -> Reading[Span]:
+def read_spans(body: bytes) -> Steps[Items[Span]]:
     """Read the body of ``/v1/traces``.
 
     Raises:
@@ -80,17 +80,17 @@ def read_spans(body: bytes) -> Reading[Span]:
     return _read(body, _TRACES, _span)
 
 
-def read_logs(body: bytes) -> Reading[LogRecord]:
+def read_logs(body: bytes) -> Steps[Items[LogRecord]]:
     """Read the body of ``/v1/logs``; for the rest see `read_spans`."""
     return _read(body, _LOGS, _log)
 
 
-def read_metrics(body: bytes) -> Reading[Sequence[Point]]:
+def read_metrics(body: bytes) -> Steps[Items[Sequence[Point]]]:
     """Read the body of ``/v1/metrics``, metric by metric; for the rest see `read_spans`."""
     return _read(body, _METRICS, _metric)
 
 
-def _read(body: bytes, signal: _Signal, make: Make[Item]) -> Reading[Item]:
+def _read(body: bytes, signal: _Signal, make: Make[Item]) -> Steps[Items[Item]]:
     items: Items[Item] = Items()
     try:
         message = signal.request.FromString(body)

@@ -10,13 +10,13 @@ conversation, so that a reader compares a chain's own columns with the time.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from operator import attrgetter
 from typing import Any, Final, Protocol
 
 import msgspec
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, Row, select
 
 from toolfault_collector.chains.fold import (
     IDLE_US,
@@ -30,12 +30,12 @@ from toolfault_collector.protocol.records import CallRecord, EndRecord
 from toolfault_collector.storage.database.bulk import (
     columns,
     find_rows,
-    run,
     select_in,
+    update_rows,
     upsert_rows,
 )
 from toolfault_collector.storage.database.engine import is_sqlite
-from toolfault_collector.storage.database.postgres import array_text, update_arrays
+from toolfault_collector.storage.database.postgres import insert_arrays
 from toolfault_collector.storage.tables import chain as chain_table
 from toolfault_collector.storage.tables import conversation, conversation_end, tool_call
 
@@ -77,8 +77,8 @@ class Conversation:
     received_at: int = 0
     stored: bool = field(default=False, compare=False)
 
-    def add_call(self, call: CallRecord) -> None:
-        """Take in a call that is new."""
+    def add_call(self, call: CallRecord | Row[Any]) -> None:
+        """Take in a call: a new one, or the stored row of one."""
         self.add(
             call.started_at, call.occurred_at, received_at=call.received_at, source=call.time_source
         )
@@ -99,19 +99,14 @@ class Conversation:
         if self.rung != EXPLICIT:
             self.rung = better_rung(self.rung, of_call)
 
-    def add_end(self, end: EndRecord) -> None:
-        """Take in an end that is new."""
-        self.add_end_at(end.occurred_at, end.event_id, received_at=end.received_at, calls=end.calls)
-
-    def add_end_at(
-        self, at: int, event_id: str, *, received_at: int, calls: Mapping[str, int]
-    ) -> None:
-        """Take in that the conversation ended; the calls of several ends add up."""
-        self.add(at, at, received_at=received_at, source="none")
-        if (at, event_id) > (self.ended_at or 0, self.end_event_id or ""):
-            self.ended_at, self.end_event_id = at, event_id
+    def add_end(self, end: EndRecord | Row[Any]) -> None:
+        """Take in an end: a new one, or the stored row of one; the calls of several add up."""
+        at = end.occurred_at
+        self.add(at, at, received_at=end.received_at, source="none")
+        if (at, end.event_id) > (self.ended_at or 0, self.end_event_id or ""):
+            self.ended_at, self.end_event_id = at, end.event_id
         known = Counter(self.end_calls or {})
-        known.update(calls)
+        known.update(end.calls)
         self.end_calls = dict(sorted(known.items()))
         self.ends += 1
 
@@ -163,6 +158,11 @@ def _is_newest_for_some_chain(success: Success, newer: Iterable[Success]) -> boo
 
 _COLUMNS: Final = tuple(member.name for member in fields(Conversation))[:-1]
 _VALUES: Final = attrgetter(*_COLUMNS)
+# What `Conversation.add_call` asks a call for.
+_OF_CALL: Final = columns(
+    "started_at occurred_at received_at time_source conversation_rung session_id run_id success seq"
+    " tool turn"
+)
 _CALLS, _SUCCESSES = _COLUMNS.index("end_calls"), _COLUMNS.index("successes")
 _KEY: Final = columns("project_id session_id")
 _place: Final = attrgetter(*_KEY)
@@ -172,6 +172,8 @@ _UNRESOLVED: Final = (
     f"SELECT session_id, id, outcome, settles_at, tool, {', '.join(_LAST)} FROM chain{{}}"
     " WHERE project_id = ? AND recovered_at IS NULL AND session_id IN ?"
 )
+_OUTCOME: Final = columns("id outcome settles_at")
+_SET_OUTCOME: Final = "outcome = given.outcome, settles_at = given.settles_at"
 # SQLite may choose an index of all chains of a conversation, of which most are resolved.
 _BY_INDEX: Final = " INDEXED BY ix_chain_unresolved"
 
@@ -245,31 +247,20 @@ def write_conversations(conn: Connection, conversations: Iterable[Conversation])
                 changed.append((chain_id, *now))
             if now[0] != outcome:
                 other_outcome.append(chain_id)
-    _write_outcomes(conn, sorted(changed))
+    update_rows(conn, chain_table, _OUTCOME, change=_SET_OUTCOME, rows=sorted(changed))
     return other_outcome
 
 
-def _write_outcomes(conn: Connection, rows: list[tuple[int, str, int]]) -> None:
-    """Write id, outcome and ``settles_at`` of chains."""
-    if is_sqlite(conn):
-        run(conn, "UPDATE chain SET outcome = ?2, settles_at = ?3 WHERE id = ?1", rows)
-    elif rows:
-        change = "outcome = given.outcome, settles_at = given.settles_at"
-        update_arrays(conn, chain_table, ("id", "outcome", "settles_at"), change=change, rows=rows)
-
-
 def _make_rows(conn: Connection, wanted: dict[ConversationKey, int]) -> set[ConversationKey]:
-    sql = (
-        "INSERT INTO conversation (project_id, session_id, first_at, last_at, time_source)"
-        " SELECT p, s, a, a, 'none' FROM unnest(%s::int[], %s::text[], %s::bigint[])"
-        " AS wanted(p, s, a) ORDER BY p, s ON CONFLICT DO NOTHING RETURNING project_id, session_id"
+    made = insert_arrays(
+        conn,
+        conversation,
+        columns("project_id session_id first_at last_at time_source"),
+        rows=[(*key, wanted[key], wanted[key], "none") for key in sorted(wanted)],
+        conflict="ON CONFLICT DO NOTHING",
+        returning="project_id, session_id",
     )
-    keys = list(wanted)
-    lists = tuple(
-        array_text(each)
-        for each in ([key[0] for key in keys], [key[1] for key in keys], wanted.values())
-    )
-    return {(row[0], row[1]) for row in conn.exec_driver_sql(sql, lists)}
+    return {(row[0], row[1]) for row in made}
 
 
 def select_conversations(
@@ -293,36 +284,15 @@ def count_conversation(conn: Connection, key: ConversationKey) -> Conversation |
     project_id, session_id = key
     counted = Conversation(project_id, session_id, 2**62, 0)
     call, end = tool_call.c, conversation_end.c
-    found = False
-    for row in conn.execute(
-        select(
-            call.started_at,
-            call.occurred_at,
-            call.received_at,
-            call.time_source,
-            call.success,
-            call.seq,
-            call.tool,
-            call.turn,
-            call.run_id,
-            call.conversation_rung,
-        ).where(call.project_id == project_id, call.session_id == session_id)
-    ):
-        found = True
-        counted.add(
-            row.started_at, row.occurred_at, received_at=row.received_at, source=row.time_source
-        )
-        counted.add_rung(rung_of(row.conversation_rung, session_id, row.run_id))
-        if row.success:
-            counted.add_success((row.started_at, row.seq, row.tool, row.turn))
-    for row in conn.execute(
-        select(conversation_end).where(end.project_id == project_id, end.session_id == session_id)
-    ):
-        found = True
-        counted.add_end_at(
-            row.occurred_at, row.event_id, received_at=row.received_at, calls=row.calls
-        )
-    return counted if found else None
+    calls = select(*(call[name] for name in _OF_CALL))
+    calls = calls.where(call.project_id == project_id, call.session_id == session_id)
+    for row in conn.execute(calls):
+        counted.add_call(row)
+    ends = select(conversation_end)
+    ends = ends.where(end.project_id == project_id, end.session_id == session_id)
+    for row in conn.execute(ends):
+        counted.add_end(row)
+    return counted if counted.first_at < 2**62 else None
 
 
 def _row(each: Conversation) -> tuple[Any, ...]:

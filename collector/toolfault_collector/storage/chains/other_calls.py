@@ -26,9 +26,15 @@ from toolfault_collector.chains.other_calls import (
 from toolfault_collector.protocol.records import CallRecord
 from toolfault_collector.storage.chains.chain_rows import ChainKey
 from toolfault_collector.storage.chains.conversations import ConversationKey
-from toolfault_collector.storage.database.bulk import columns, fetch, run, select_in
+from toolfault_collector.storage.database.bulk import (
+    columns,
+    fetch,
+    run,
+    select_in,
+    update_rows,
+)
 from toolfault_collector.storage.database.engine import is_sqlite
-from toolfault_collector.storage.database.postgres import array_text, update_arrays
+from toolfault_collector.storage.database.postgres import array_text
 from toolfault_collector.storage.tables import chain as chain_table
 
 __all__ = ["WrittenChains", "recount_other_calls", "write_other_calls"]
@@ -93,12 +99,9 @@ def recount_other_calls(conn: Connection, ids: Collection[int], *, repair: bool 
         number = count_other_calls(span, calls)
         if number != stored:
             rows.append((chain_id, number))
-    if rows and repair:
-        if is_sqlite(conn):
-            run(conn, "UPDATE chain SET other_calls = ?2 WHERE id = ?1", rows)
-        else:
-            change = "other_calls = given.other_calls"
-            update_arrays(conn, chain_table, ("id", "other_calls"), change=change, rows=rows)
+    if repair:
+        names, change = ("id", "other_calls"), "other_calls = given.other_calls"
+        update_rows(conn, chain_table, names, change=change, rows=rows)
     return len(rows)
 
 

@@ -10,7 +10,7 @@ conversation, or the same span. Which of them stays never hangs on which came fi
   (``reached`` is false) gives way to one of another trace that has a span, or that was earlier.
 
 Other reports of two traces, or of two SDKs, are told apart by their ids, and both stay. What a
-server reports of a client that says where it reports is left out before (`storage/counted_by.py`).
+server reports of a client that says where it reports was left out before (`client_counts`).
 """
 
 # ruff: noqa: S608 - only names of this code are put into statements, values are bound

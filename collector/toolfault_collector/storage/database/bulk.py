@@ -32,6 +32,7 @@ __all__ = [
     "insert_rows",
     "run",
     "select_in",
+    "update_rows",
     "upsert_rows",
 ]
 
@@ -125,6 +126,29 @@ def upsert_rows(
         arrays.insert_arrays(conn, table, names, rows=rows, conflict=conflict)
     else:
         _insert_many(driver, table, names, rows, conflict)
+
+
+def update_rows(
+    conn: Connection, table: Table, names: tuple[str, ...], *, change: str, rows: Rows
+) -> None:
+    """Update the rows of *table* whose ``id`` is the first value of one of *rows*.
+
+    Args:
+        conn: In a write transaction.
+        table: What to update, named ``t`` in *change*.
+        names: Columns of *rows*, named ``given`` in *change*; the first is ``id``.
+        change: The SET clause.
+        rows: In the order of their ids, in which PostgreSQL locks them.
+    """
+    if not rows:
+        return
+    driver = _sqlite(conn)
+    if driver is None:
+        arrays.update_arrays(conn, table, names, change=change, rows=rows)
+        return
+    for place, name in enumerate(names, 1):
+        change = change.replace(f"given.{name}", f"?{place}")
+    driver.executemany(f'UPDATE "{table.name}" AS t SET {change} WHERE t.id = ?1', rows)
 
 
 def find_rows(

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Final, Protocol
+
 from toolfault_collector.otlp.calls.calls import calls_of
-from toolfault_collector.otlp.encoding.decode import (
-    Encoding,
-    decode_logs,
-    decode_metrics,
-    decode_traces,
-)
+from toolfault_collector.otlp.calls.spans import LogRecord, Span
+from toolfault_collector.otlp.encoding import json_body, protobuf
+from toolfault_collector.otlp.encoding.items import Encoding, Items
 from toolfault_collector.otlp.events import call_event
+from toolfault_collector.otlp.points import Point
 from toolfault_collector.otlp.submission import (
     Request,
     Signal,
@@ -21,6 +22,17 @@ from toolfault_collector.protocol.steps import Steps
 from toolfault_collector.protocol.submission import read_events
 
 __all__ = ["read_request"]
+
+
+class _Decoder(Protocol):
+    """A module of `encoding`, which leaves off after each item."""
+
+    def read_spans(self, body: bytes) -> Steps[Items[Span]]: ...
+    def read_logs(self, body: bytes) -> Steps[Items[LogRecord]]: ...
+    def read_metrics(self, body: bytes) -> Steps[Items[Sequence[Point]]]: ...
+
+
+_DECODERS: Final[Mapping[Encoding, _Decoder]] = {"json": json_body, "protobuf": protobuf}
 
 
 def read_request(
@@ -48,14 +60,15 @@ def read_request(
         BadBody: It is no such request, or too long.
     """
     spans, logs, points = [], [], []
+    decoder = _DECODERS[encoding]
     if signal == "traces":
-        of_spans = yield from decode_traces(body, encoding)
+        of_spans = yield from decoder.read_spans(body)
         count, refused, spans = of_spans.count, of_spans.refused, of_spans.read
     elif signal == "logs":
-        of_logs = yield from decode_logs(body, encoding)
+        of_logs = yield from decoder.read_logs(body)
         count, refused, logs = of_logs.count, of_logs.refused, of_logs.read
     else:
-        of_metrics = yield from decode_metrics(body, encoding)
+        of_metrics = yield from decoder.read_metrics(body)
         count, refused = of_metrics.count, of_metrics.refused
         points = [point for metric in of_metrics.read for point in metric]
     # A record outside any trace says all there will ever be to say.

@@ -5,10 +5,12 @@ span says more, or the SDK reports the same call, the row goes and everything th
 made again from the calls that are left: counts, chains, the summary of its conversation.
 """
 
+# ruff: noqa: S608 - only ids of this database are put into statements
+
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -22,15 +24,20 @@ from toolfault_collector.storage.chains.conversations import (
     ConversationKey,
     count_conversation,
 )
-from toolfault_collector.storage.database.bulk import columns, find_rows, run, select_in
+from toolfault_collector.storage.database.bulk import columns, find_rows, select_in
 from toolfault_collector.storage.database.engine import is_sqlite
+from toolfault_collector.storage.database.postgres import array_text
 from toolfault_collector.storage.rollups import Counts, counted_by_sql
 from toolfault_collector.storage.tables import conversation, tool_call
 
-__all__ = ["TakenOut", "TakenOutCall", "chains_beside", "fold_rest", "take_out"]
+__all__ = ["TakenOut", "TakenOutCall", "chains_beside", "fold_rest", "remove_calls", "take_out"]
 
 # Numbers in one statement; each is an id of this database's own making.
 _AT_ONCE: Final = 500
+_DELETE_KEYS: Final = (
+    "DELETE FROM event_key USING unnest(%s::int[], %s::text[]) AS gone(p, e)"
+    " WHERE project_id = gone.p AND event_id = gone.e"
+)
 
 
 class TakenOutCall(NamedTuple):
@@ -72,21 +79,29 @@ def take_out(conn: Connection, events: Iterable[tuple[int, str]]) -> TakenOut:
     taken = TakenOut()
     found = find_rows(conn, tool_call, _COLUMNS, key="event_id", among=sorted(events), lock=True)
     taken.calls = [TakenOutCall(*row) for row in found]
-    for low in range(0, len(taken.calls), _AT_ONCE):
-        _remove(conn, taken.calls[low : low + _AT_ONCE], taken.counts)
+    for counted in remove_calls(conn, [each[:3] for each in taken.calls]):
+        for total, of_some in zip(taken.counts, counted, strict=True):
+            total.subtract(of_some)
     taken.spans = [(each.project_id, each.occurred_at, each.occurred_at) for each in taken.calls]
     return taken
 
 
-def _remove(conn: Connection, calls: Sequence[TakenOutCall], counts: Counts) -> None:
-    ids = ", ".join(str(each.id) for each in calls)
-    for total, counted in zip(counts, counted_by_sql(conn, f"c.id IN ({ids})"), strict=True):
-        total.subtract(counted)
-    run(conn, "DELETE FROM issue WHERE tool_call_id = ?", [(each.id,) for each in calls])
-    run(conn, "DELETE FROM tool_call WHERE id = ?", [(each.id,) for each in calls])
-    if not is_sqlite(conn):
-        keys = sorted((each.project_id, each.event_id) for each in calls)
-        run(conn, "DELETE FROM event_key WHERE project_id = ? AND event_id = ?", keys)
+def remove_calls(conn: Connection, calls: Sequence[tuple[int, int, str]]) -> Iterator[Counts]:
+    """Remove calls with their issues and keys, some at a time; yield what each lot was counted as.
+
+    Args:
+        conn: In a write transaction.
+        calls: Id, project and event id of each.
+    """
+    for low in range(0, len(calls), _AT_ONCE):
+        some = calls[low : low + _AT_ONCE]
+        ids = ", ".join(str(each[0]) for each in some)
+        yield counted_by_sql(conn, f"c.id IN ({ids})")
+        conn.exec_driver_sql(f"DELETE FROM issue WHERE tool_call_id IN ({ids})")
+        conn.exec_driver_sql(f"DELETE FROM tool_call WHERE id IN ({ids})")
+        if not is_sqlite(conn):
+            keys = zip(*sorted(each[1:] for each in some), strict=True)
+            conn.exec_driver_sql(_DELETE_KEYS, tuple(map(array_text, keys)))
 
 
 def fold_rest(
