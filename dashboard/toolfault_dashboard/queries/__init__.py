@@ -52,7 +52,7 @@ from toolfault_dashboard.queries.comparisons.experiments import (
 )
 from toolfault_dashboard.queries.comparisons.trials import TrialLook, TrialLooks
 from toolfault_dashboard.queries.counting.sampling_weights import sampling
-from toolfault_dashboard.queries.failures.facets import FACET_KEYS, facets, values_of
+from toolfault_dashboard.queries.failures.facets import facets, values_of
 from toolfault_dashboard.queries.failures.failures import (
     count_failures,
     failure_detail,
@@ -102,7 +102,6 @@ __all__ = [
     "CALLS_PER_PAGE",
     "CHAIN_GROUPS",
     "COST_GROUPS",
-    "FACET_KEYS",
     "FREQUENCIES",
     "KIND_ORDERS",
     "Audience",

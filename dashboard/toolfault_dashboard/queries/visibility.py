@@ -15,31 +15,17 @@ __all__ = ["check_query", "seen", "sees"]
 _RANK: Final[dict[Audience, int]] = {"user": 0, "llm": 1, "system": 2}
 
 _LOWEST: Final[dict[str, Audience]] = {
+    **{key.column or key.name: key.audience for key in KEYS.values()},
     # What the model saw or sent.
-    "text_llm": "llm",
-    "expected": "llm",
-    "received": "llm",
-    "received_type": "llm",
-    "snippet": "llm",
-    "retryable": "llm",
-    "retry_hint": "llm",
-    "retry_context": "llm",
-    "message": "llm",
-    "args_diff": "llm",
-    "near_miss": "llm",
-    "phantom_arguments": "llm",
+    **dict.fromkeys(("text_llm", "expected", "received", "received_type", "snippet"), "llm"),
+    **dict.fromkeys(("retryable", "retry_hint", "retry_context"), "llm"),
+    **dict.fromkeys(("args_diff", "phantom_arguments"), "llm"),
     # What only those who run the system may know.
-    "text_system": "system",
-    "exception_type": "system",
-    "exception_module": "system",
-    "exception_message": "system",
-    "traceback": "system",
-    "adapter_failed": "system",
-    "user": "system",
-    "tags": "system",
-    "extra": "system",
+    **dict.fromkeys(("text_system", "exception_module", "exception_message"), "system"),
+    **dict.fromkeys(("traceback", "adapter_failed", "tags", "extra"), "system"),
 }
-"""The lowest audience a reader needs; a column not named here is for everyone."""
+"""The lowest audience a reader needs; a column not named here is for everyone. What a query can
+ask for says so itself (`toolfault_dashboard.search.keys`)."""
 
 
 def sees(scope: Scope, column: str) -> bool:

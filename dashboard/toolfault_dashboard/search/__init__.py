@@ -8,6 +8,7 @@ failures_where(...), chains_where(...), calls_where(...), counts_where(...)   # 
 from toolfault_dashboard.search.ast import TEXT, Clause, NumberRange, Pattern, Query
 from toolfault_dashboard.search.errors import QueryError
 from toolfault_dashboard.search.keys import (
+    FACETS,
     KEYS,
     Key,
     arms_of,
@@ -18,6 +19,7 @@ from toolfault_dashboard.search.parser import parse
 from toolfault_dashboard.search.times import Moment, parse_moment
 
 __all__ = [
+    "FACETS",
     "KEYS",
     "TEXT",
     "Clause",

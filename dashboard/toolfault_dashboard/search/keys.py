@@ -21,6 +21,7 @@ from toolfault_dashboard.search.states import KIND_STATES
 
 __all__ = [
     "ALIASES",
+    "FACETS",
     "KEYS",
     "RESTRICTING_CALLS",
     "TAG_PREFIX",
@@ -48,8 +49,13 @@ class Key:
         example: A clause that uses it.
         choices: The valid values of a ``choice``.
         restricts_calls: Whether a success has it too, so that it restricts denominators.
-        audience: The lowest role audience that may filter on it: what a reader may not see, the
-            reader may not probe by counting either.
+        audience: The lowest role audience that may see it, or filter on it: what a reader may not
+            see, the reader may not probe by counting either.
+        title: What pages call it.
+        column: The column of ``tool_call`` that it is, where it is one.
+        chain_column: The column of ``chain`` that repeats it for the opening failure.
+        facet: Its place among the facets of a list, from 1; 0 for what is none.
+        is_column: Whether it can be added to the list of failures as a column.
     """
 
     name: str
@@ -59,27 +65,105 @@ class Key:
     choices: tuple[str, ...] = ()
     restricts_calls: bool = False
     audience: Literal["user", "llm", "system"] = "user"
+    title: str = ""
+    column: str = ""
+    chain_column: str = ""
+    facet: int = 0
+    is_column: bool = False
 
 
 _TABLE: Final = (
-    Key("tool", "pattern", "Tool that was called.", "tool:http_request", restricts_calls=True),
-    Key("agent", "pattern", "Agent that called it.", "agent:travel-bot", restricts_calls=True),
-    Key("model", "pattern", "Model that made the call.", "model:claude*", restricts_calls=True),
-    Key("release", "pattern", "Release of the agent.", "release:1.4.0", restricts_calls=True),
+    Key(
+        "tool",
+        "pattern",
+        "Tool that was called.",
+        "tool:http_request",
+        restricts_calls=True,
+        title="Tool",
+        column="tool",
+        chain_column="tool",
+        facet=1,
+    ),
+    Key(
+        "model",
+        "pattern",
+        "Model that made the call.",
+        "model:claude*",
+        restricts_calls=True,
+        title="Model",
+        column="model",
+        chain_column="model",
+        facet=7,
+        is_column=True,
+    ),
+    Key(
+        "agent",
+        "pattern",
+        "Agent that called it.",
+        "agent:travel-bot",
+        restricts_calls=True,
+        title="Agent",
+        column="agent",
+        chain_column="agent",
+        facet=8,
+        is_column=True,
+    ),
+    Key(
+        "release",
+        "pattern",
+        "Release of the agent.",
+        "release:1.4.0",
+        restricts_calls=True,
+        title="Release",
+        column="release",
+        chain_column="release",
+        facet=9,
+        is_column=True,
+    ),
     Key(
         "environment",
         "pattern",
         "Environment of the agent.",
         "environment:prod",
         restricts_calls=True,
+        title="Environment",
+        column="environment",
+        chain_column="environment",
+        facet=10,
+        is_column=True,
     ),
-    Key("variant", "pattern", "Variant of an experiment.", "variant:after", restricts_calls=True),
+    Key(
+        "variant",
+        "pattern",
+        "Variant of an experiment.",
+        "variant:after",
+        restricts_calls=True,
+        title="Variant",
+        column="variant",
+        chain_column="variant",
+        facet=11,
+        is_column=True,
+    ),
+    Key(
+        "framework",
+        "pattern",
+        "Framework whose integration saw the call.",
+        "framework:langchain",
+        title="Framework",
+        column="framework",
+        facet=12,
+        is_column=True,
+    ),
     Key(
         "conversation",
         "pattern",
         "Conversation in which it was called.",
         "conversation:conv-42",
         restricts_calls=True,
+        title="Conversation",
+        column="session_id",
+        chain_column="session_id",
+        is_column=True,
     ),
     Key(
         "since",
@@ -108,18 +192,24 @@ _TABLE: Final = (
         "-time:none",
         choices=("client", "server", "import", "none"),
         restricts_calls=True,
+        column="time_source",
+        chain_column="time_source",
     ),
     Key(
         "code",
         "pattern",
         "Code of the failure or of one of its issues.",
         "code:wrong_type,missing_field",
+        title="Code",
+        facet=2,
     ),
     Key(
         "own_code",
         "pattern",
         "Code of the failure itself, whatever its issues say.",
         "own_code:invalid_input",
+        column="code",
+        chain_column="first_code",
     ),
     Key(
         "category",
@@ -127,6 +217,11 @@ _TABLE: Final = (
         "Category of the failure.",
         "category:parameter",
         choices=("availability", "parameter", "internal"),
+        title="Category",
+        column="category",
+        chain_column="first_category",
+        facet=3,
+        is_column=True,
     ),
     Key(
         "audience",
@@ -134,8 +229,18 @@ _TABLE: Final = (
         "Whom the failure is for.",
         "-audience:user",
         choices=("user", "llm", "system"),
+        title="Audience",
+        column="audience",
+        facet=4,
     ),
-    Key("field", "pattern", "Argument an issue is about: its path, pattern or root.", "field:port"),
+    Key(
+        "field",
+        "pattern",
+        "Argument an issue is about: its path, pattern or root.",
+        "field:port",
+        title="Field",
+        facet=5,
+    ),
     Key(
         "field_pattern",
         "pattern",
@@ -149,15 +254,18 @@ _TABLE: Final = (
         "Remedy that would have accepted the value, or any.",
         "near_miss:bool_from_string",
         audience="llm",
+        title="Near miss",
     ),
-    Key("reason", "pattern", "Reason given with the failure.", "reason:paused"),
-    Key("phase", "pattern", "Where in the call it failed.", "phase:validation"),
+    Key("reason", "pattern", "Reason given with the failure.", "reason:paused", column="reason"),
+    Key("phase", "pattern", "Where in the call it failed.", "phase:validation", column="phase"),
     Key(
         "chain",
         "choice",
         "Outcome of the chain the failure belongs to, or none.",
         "chain:abandoned",
         choices=("recovered", "switched", "abandoned", "open", "none"),
+        title="Outcome of the chain",
+        facet=6,
     ),
     Key(
         "attempt",
@@ -165,22 +273,29 @@ _TABLE: Final = (
         f"Position of the call in its chain, counted from 1. {LOOK_BACK + 1} stands for every call"
         f" after the first {LOOK_BACK}.",
         "attempt:>1",
+        title="Call of its chain",
+        is_column=True,
     ),
-    Key("duration", "milliseconds", "Duration of the call in milliseconds.", "duration:>500"),
+    Key(
+        "duration",
+        "milliseconds",
+        "Duration of the call in milliseconds.",
+        "duration:>500",
+        title="Duration",
+        is_column=True,
+    ),
     Key(
         "detection",
         "pattern",
         "How it was recognised: explicit, or soft:<rule>.",
         "-detection:soft*",
+        title="Detection",
+        column="detection",
+        facet=13,
+        is_column=True,
     ),
     Key("signature", "pattern", "Fingerprint of failures that are the same.", "signature:9f3c*"),
-    Key(
-        "state",
-        "choice",
-        "State of the kind of failure.",
-        "state:regressed",
-        choices=KIND_STATES,
-    ),
+    Key("state", "choice", "State of the kind of failure.", "state:regressed", choices=KIND_STATES),
     Key("owner", "pattern", "Owner of the kind of failure.", "owner:ana"),
     Key(
         "message",
@@ -195,15 +310,17 @@ _TABLE: Final = (
         "Type of the exception behind it.",
         "exception:TimeoutError",
         audience="system",
+        column="exception_type",
     ),
-    Key("user", "pattern", "User of the agent.", "user:u-7", audience="system"),
-    Key("framework", "pattern", "Framework whose integration saw the call.", "framework:langchain"),
+    Key("user", "pattern", "User of the agent.", "user:u-7", audience="system", column="user"),
     Key(
         "side",
         "choice",
         "Side that reported the call: the agent's, or a server of tools.",
         "side:server",
         choices=("agent", "server"),
+        title="Side",
+        column="side",
     ),
     Key(
         "conversation_rung",
@@ -212,12 +329,20 @@ _TABLE: Final = (
         "conversation_rung:none",
     ),
     Key(
-        "event", "pattern", "Event id of the failure.", "event:0199a1f2-0000-7000-8000-000000000000"
+        "event",
+        "pattern",
+        "Event id of the failure.",
+        "event:0199a1f2-0000-7000-8000-000000000000",
+        column="event_id",
+        chain_column="chain_id",
     ),
     Key("has", "presence", "The failure carries this.", "has:field"),
 )
 
 KEYS: Final[dict[str, Key]] = {key.name: key for key in _TABLE}
+
+FACETS: Final = tuple(key.name for key in sorted(_TABLE, key=lambda key: key.facet) if key.facet)
+"""What the values of are counted beside a list."""
 
 RESTRICTING_CALLS: Final = frozenset(name for name, key in KEYS.items() if key.restricts_calls)
 """Keys that restrict denominators too."""

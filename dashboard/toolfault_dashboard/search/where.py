@@ -54,45 +54,11 @@ __all__ = ["calls_where", "chains_where", "counts_where", "failures_where"]
 
 _Condition = ColumnElement[bool]
 
-_CALL_COLUMNS: Final = {
-    "tool": "tool",
-    "agent": "agent",
-    "model": "model",
-    "release": "release",
-    "environment": "environment",
-    "variant": "variant",
-    "conversation": "session_id",
-    "time": "time_source",
-    "own_code": "code",
-    "category": "category",
-    "audience": "audience",
-    "reason": "reason",
-    "phase": "phase",
-    "detection": "detection",
-    "exception": "exception_type",
-    "user": "user",
-    "framework": "framework",
-    "side": "side",
-    "event": "event_id",
-}
-"""Keys that are one column of ``tool_call``."""
+_CALL_COLUMNS: Final = {name: key.column for name, key in KEYS.items() if key.column}
+_CHAIN_COLUMNS: Final = {name: key.chain_column for name, key in KEYS.items() if key.chain_column}
+"""The chain repeats these for its opening failure, so that no join is needed."""
 
-_CHAIN_COLUMNS: Final = {
-    "tool": "tool",
-    "agent": "agent",
-    "model": "model",
-    "release": "release",
-    "environment": "environment",
-    "variant": "variant",
-    "conversation": "session_id",
-    "time": "time_source",
-    "own_code": "first_code",
-    "category": "first_category",
-    "event": "chain_id",
-}
-"""Keys whose value for the opening failure the chain repeats, so that no join is needed."""
-
-_COUNT_COLUMNS: Final = ("tool", "agent", "model", "release", "environment", "variant")
+_COUNT_COLUMNS: Final = frozenset(_CALL_COLUMNS.keys() & call_counts.c.keys())
 """Keys that folded successes are counted by."""
 
 

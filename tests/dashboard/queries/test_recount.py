@@ -22,10 +22,10 @@ from toolfault_collector.clock import DAY_US, MINUTE_US
 from toolfault_collector.storage.database.engine import read_connection
 from toolfault_dashboard import queries
 from toolfault_dashboard.analysis.rates import effective_interval, wilson, wilson_share
-from toolfault_dashboard.queries import FACET_KEYS, FREQUENCIES, Scope
+from toolfault_dashboard.queries import FREQUENCIES, Scope
 from toolfault_dashboard.queries.figures.summaries import calls_per_trial
 from toolfault_dashboard.queries.rows import Facets
-from toolfault_dashboard.search import parse
+from toolfault_dashboard.search import FACETS, parse
 
 TEXTS = (
     "",
@@ -364,7 +364,7 @@ def _are_counted(found: Facets, asked: Scope, stored: Tables, most: int) -> None
     rows = stored.failures(asked.query, NOW)
     assert found.counted == min(most, len(rows))
     assert found.exact == all(facet.exact for facet in found.facets)
-    assert [facet.key for facet in found.facets] == list(FACET_KEYS)
+    assert [facet.key for facet in found.facets] == list(FACETS)
     for facet in found.facets:
         kept = type(asked.query)(
             tuple(c for c in asked.query.clauses if c.key != facet.key or c.negated)
@@ -443,7 +443,7 @@ def test_facets_of_rows_that_are_read_once_are_those_of_each_query(
 def test_values_are_of_all_failures_however_many(conn: Connection, asked: Scope) -> None:
     """Values that are asked for by themselves are those of a facet that counts all failures."""
     whole = {each.key: each.values for each in queries.facets(conn, asked, limit=20).facets}
-    for key in FACET_KEYS:
+    for key in FACETS:
         assert queries.values_of(conn, asked, key, limit=20) == whole[key]
 
 

@@ -33,7 +33,7 @@ from toolfault_dashboard.pages.shared.frame import Context, Link, View
 from toolfault_dashboard.pages.shared.lines import FailureLine, alert_about, failure_line
 from toolfault_dashboard.pages.shared.numbered import Number
 from toolfault_dashboard.queries.rows import Facet, FailurePage, FailureRow
-from toolfault_dashboard.search import Clause, Pattern, Query, QueryError, parse
+from toolfault_dashboard.search import KEYS, Clause, Pattern, Query, QueryError, parse
 from toolfault_dashboard.search.ast import Value
 
 __all__ = ["COLUMNS", "FORM_KEYS", "router"]
@@ -100,39 +100,8 @@ router = APIRouter()
 
 FORM_KEYS: Final = ("tool", "code", "field", "category", "audience", "chain")
 PAGE_ROWS: Final = 50
-COLUMNS: Final = Columns(
-    "cols",
-    {
-        "model": "Model",
-        "agent": "Agent",
-        "release": "Release",
-        "environment": "Environment",
-        "variant": "Variant",
-        "framework": "Framework",
-        "conversation": "Conversation",
-        "category": "Category",
-        "attempt": "Call of its chain",
-        "duration": "Duration",
-        "detection": "Detection",
-    },
-)
+COLUMNS: Final = Columns("cols", {name: key.title for name, key in KEYS.items() if key.is_column})
 """Columns that can be added to the list; the address holds which."""
-_TITLES: Final = {
-    "tool": "Tool",
-    "code": "Code",
-    "category": "Category",
-    "audience": "Audience",
-    "field": "Field",
-    "model": "Model",
-    "agent": "Agent",
-    "release": "Release",
-    "environment": "Environment",
-    "variant": "Variant",
-    "framework": "Framework",
-    "chain": "Outcome of the chain",
-    "near_miss": "Near miss",
-    "detection": "Detection",
-}
 
 
 @router.get("/failures", name="failures")
@@ -225,7 +194,7 @@ def _facet(ask: Ask, facet: Facet) -> FacetGroup:
         for value in facet.values
     )
     return FacetGroup(
-        title=_TITLES.get(facet.key, facet.key),
+        title=KEYS[facet.key].title,
         lines=lines,
         more=max(0, facet.distinct - len(lines)),
         all=_all_of(ask, facet.key),

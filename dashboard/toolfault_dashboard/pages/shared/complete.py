@@ -16,7 +16,6 @@ from toolfault_dashboard import queries
 from toolfault_dashboard.access.policy import sees
 from toolfault_dashboard.formats import plural, visible
 from toolfault_dashboard.pages.shared.ask import Ask, Asked
-from toolfault_dashboard.queries.failures.facets import FACET_KEYS
 from toolfault_dashboard.search import KEYS, Key, Pattern, QueryError, parse
 from toolfault_dashboard.search.keys import ALIASES
 
@@ -90,7 +89,7 @@ def _values(ask: Ask, name: str, start: str, rest: str) -> list[_Item]:
         ]
     if key.kind == "time":
         return [_Item(age, hint) for age, hint in _AGES if age.startswith(wanted)]
-    if key.name in FACET_KEYS:
+    if key.facet:
         return _stored(ask, key.name, wanted, rest)
     return [_Item(choice, "") for choice in key.choices if choice.startswith(wanted)]
 

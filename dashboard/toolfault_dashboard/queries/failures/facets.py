@@ -31,26 +31,10 @@ from toolfault_dashboard.queries.failures.matches import Matches, is_of_index, m
 from toolfault_dashboard.queries.failures.newest import newest
 from toolfault_dashboard.queries.rows import Facet, Facets, FacetValue
 from toolfault_dashboard.queries.scope import Scope
-from toolfault_dashboard.search import Query, arms_of
+from toolfault_dashboard.search import FACETS, Query, arms_of
 from toolfault_dashboard.search.outcomes import outcome_at
 
-__all__ = ["EXACT_UP_TO", "FACET_KEYS", "facets", "values_of"]
-
-FACET_KEYS: Final = (
-    "tool",
-    "code",
-    "category",
-    "audience",
-    "field",
-    "chain",
-    "model",
-    "agent",
-    "release",
-    "environment",
-    "variant",
-    "framework",
-    "detection",
-)
+__all__ = ["EXACT_UP_TO", "facets", "values_of"]
 
 EXACT_UP_TO: Final = 200_000
 """Failures up to which facets count all of them, whatever the filter; beyond it they count the
@@ -65,7 +49,7 @@ def facets(
     conn: Connection,
     scope: Scope,
     *,
-    keys: Sequence[str] = FACET_KEYS,
+    keys: Sequence[str] = FACETS,
     limit: int = 10,
     total: int | None = None,
     most: int | None = None,
@@ -191,11 +175,11 @@ def _usual(conn: Connection, scope: Scope, kind: str, keys: Sequence[str]) -> tu
 
     One look tells all of them, and answers to what is usually asked are stored.
     """
-    if kind in FACET_KEYS:
+    if kind in FACETS:
         return tuple(keys)
-    usual = (key for key in FACET_KEYS if _kind_of(key, scope) == kind)
+    usual = (key for key in FACETS if _kind_of(key, scope) == kind)
     beside = {key for key in usual if key not in keys and not _is_added_up(conn, scope, key)}
-    return tuple(key for key in FACET_KEYS if key in keys or key in beside)
+    return tuple(key for key in FACETS if key in keys or key in beside)
 
 
 def _at_once(conn: Connection, groups: _Groups, most: Mapping[Scope, int]) -> list[_Line]:

@@ -241,35 +241,17 @@ _KINDS: Final = {
 
 def iter_failures(conn: Connection, scope: Scope) -> RowStream:
     """Stream every failure of the scope, newest first; columns the reader may not see are empty."""
-    more = (
-        "event_type",
-        "tool_requested",
-        "reason",
-        "phase",
-        "expected",
-        "received",
-        "received_type",
-        "provider",
-        "side",
-        "call_id",
-        "derived_by",
-        "retryable",
-        "retry_hint",
-        "text_user",
-        "text_system",
-        "exception_type",
-        "exception_message",
-        "tags",
-    )
     digest = message.c.digest if sees(scope, "text_llm") else null()
+    listed = failures_statement(scope)
+    others = (
+        signature.c.fingerprint.label("signature"),
+        digest.label("message_digest"),
+        rung(tool_call).label("conversation_rung"),
+    )
+    known = {*listed.selected_columns.keys(), *(each.name for each in others), "occurred_at"}
+    more = (name for name in _FAILURE if name in tool_call.c and name not in known)
     statement = (
-        failures_statement(scope)
-        .add_columns(
-            *(seen(scope, tool_call, name) for name in more),
-            signature.c.fingerprint.label("signature"),
-            digest.label("message_digest"),
-            rung(tool_call).label("conversation_rung"),
-        )
+        listed.add_columns(*(seen(scope, tool_call, name) for name in more), *others)
         .outerjoin_from(tool_call, signature, signature.c.id == tool_call.c.signature_id)
         .outerjoin_from(tool_call, message, message.c.id == tool_call.c.message_id)
         .order_by(tool_call.c.occurred_at.desc(), tool_call.c.id.desc())
