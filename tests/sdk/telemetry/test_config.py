@@ -8,13 +8,14 @@ import subprocess
 import uuid
 from collections.abc import Iterator
 from datetime import datetime
+from email.utils import formatdate
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.sdk.telemetry.collector import Server
+from tests.sdk.telemetry.collector import Server, status
 from tests.sdk.telemetry.conftest import Doctor, MakeClient, a_call, python
 
 import toolfault
@@ -319,7 +320,7 @@ def test_second_init_replaces_the_first() -> None:
 
 
 AT_ONCE = """
-import sys, threading
+import asyncio, sys, threading
 import toolfault
 
 toolfault.init(sys.argv[1], agent="a", release="r", spool_dir=sys.argv[2] or None)
@@ -329,8 +330,16 @@ assert threading.active_count() == 1
 def book(seats: int) -> float:
     return 1 / seats
 
+@toolfault.tool
+async def look(place: int) -> int:
+    return place
+
+async def ask():
+    return (await look.call({"place": "x"})).success
+
 manager = toolfault.ToolManager([book])
 before = set(sys.modules)
+assert not asyncio.run(ask())
 assert book.call({"seats": 1}).success
 assert not book.call({"seats": "two"}).success
 with toolfault.conversation("c", ends=True):
@@ -342,12 +351,22 @@ toolfault.close()
 """
 
 
-@pytest.mark.parametrize("spools", [False, True], ids=["memory", "spool"])
-def test_nothing_is_loaded_after_the_start(spools: bool, collector: Server, tmp_path: Path) -> None:
+@pytest.mark.parametrize("way", ["memory", "spool", "tls", "proxy"])
+def test_nothing_is_loaded_after_the_start(
+    way: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
     """Calls, failures and the sender find everything loaded by ``init`` and the decorator.
 
     A child that is forked while another thread loads a module would wait for it for ever.
     """
-    done = python("-c", AT_ONCE, collector.dsn, str(tmp_path) if spools else "")
+    server: Server = request.getfixturevalue("secure" if way == "tls" else "collector")
+    server.script.append(status(503, Retry_After=formatdate(0, usegmt=True)))
+    dsn, variables = server.dsn, {}
+    if way == "tls":
+        dsn = dsn.replace("http:", "https:")
+        variables["SSL_CERT_FILE"] = str(request.getfixturevalue("certificate"))
+    elif way == "proxy":
+        dsn, variables = "http://KEY@toolfault.invalid", {"http_proxy": dsn}
+    done = python("-c", AT_ONCE, dsn, str(tmp_path) if way == "spool" else "", **variables)
     assert (done.returncode, done.stdout.split()) == (0, []), done.stderr
-    assert collector.calls() == 4
+    assert server.calls() == 5
