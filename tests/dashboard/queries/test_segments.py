@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from sqlalchemy import Connection, Engine, func, insert, select
+from sqlalchemy import Connection, Engine, event, func, insert, select
 from tests.cases import long_cases
 from tests.dashboard.conftest import copied_database, on_engines
 from tests.dashboard.generated import NOW
@@ -32,10 +33,12 @@ from toolfault_dashboard.queries import FREQUENCIES, Dimension, Scope
 from toolfault_dashboard.queries.comparisons.cohorts import cohort_of
 from toolfault_dashboard.queries.conditions import failures_of
 from toolfault_dashboard.queries.counting.segments import (
+    cut,
     in_segments,
     is_asked_at_once,
     keep_at_most,
 )
+from toolfault_dashboard.queries.failures.matches import matches
 from toolfault_dashboard.queries.figures.matrices import matrix
 from toolfault_dashboard.queries.figures.trends import trends_by_tool
 from toolfault_dashboard.queries.rows import ChangeRow
@@ -451,6 +454,63 @@ def test_what_has_no_room_is_counted_anew(large: Engine) -> None:
     assert again < first
     keep_at_most(large, 0)
     assert count() == count() == first
+
+
+@contextmanager
+def _read_failures(engine: Engine) -> Iterator[list[str]]:
+    """Yield a list that takes the statements over calls that are sent to *engine*."""
+    sent: list[str] = []
+
+    def remember(_conn: object, _cursor: object, statement: str, *_: object) -> None:
+        if "FROM tool_call" in statement:
+            sent.append(statement)
+
+    event.listen(engine, "before_cursor_execute", remember)
+    yield sent
+    event.remove(engine, "before_cursor_execute", remember)
+
+
+@_large_on_sqlite
+def test_facets_of_a_day_are_known_to_other_windows(large: Engine) -> None:
+    """What facets of a filtered list counted of a day is known whatever window it is seen in."""
+    project = _project(large)
+    read = []
+    for days in (14, 7):
+        asked = Scope(project, parse(f"code:wrong_type model:gpt-5 since:{days}d"), NOW)
+        with _read_failures(large) as sent, read_connection(large) as conn:
+            queries.facets(conn, asked, keys=("code", "model", "agent"))
+        read.append(len(sent))
+    assert read[0] > 14 > 7 > read[1] > 0
+
+
+@_large_on_sqlite
+@pytest.mark.parametrize("text", ["model:gpt-5 attempt:2", "-model:gpt-5", "no such text"])
+def test_facets_leave_it_to_the_list_which_failures_are_few(large: Engine, text: str) -> None:
+    """After facets as before, which failures a narrow list has is known from memory.
+
+    The list would read a window of any size whenever somebody looks at it.
+    """
+    found = []
+    for facets_first in (False, True):
+        with read_connection(large) as conn, cut(conn, always=True):
+            project = find_project(conn, "timed")
+            assert project is not None
+            asked = Scope(project, parse(f"{text} since:20d"), NOW)
+            if facets_first:
+                queries.facets(conn, asked)
+            found.append(matches(conn, asked))
+    assert found[0].number == found[1].number
+    assert sorted(found[0].rows or ()) == sorted(found[1].rows or ())
+
+
+@_large_on_sqlite
+def test_values_of_a_filtered_key_are_counted_alone(large: Engine) -> None:
+    """Who asks for values of one key under a filter does not wait for those of all other keys."""
+    asked = Scope(_project(large), parse("code:wrong_type since:14d"), NOW)
+    with _read_failures(large) as sent, read_connection(large) as conn:
+        assert queries.values_of(conn, asked, "model", limit=5)
+    assert sent
+    assert not [each for each in sent if "tool_call.agent" in each or "JOIN chain" in each]
 
 
 @_large_on_sqlite
