@@ -307,7 +307,7 @@ BREAKS: Final = (
         file="dashboard/toolfault_dashboard/queries/counting/segments.py",
         old="            last = min(last, max(versions, default=0) + QUARTER_US + 1)\n",
         new="            last = max(last, max(versions, default=0))\n",
-        found_by=("tests/dashboard/queries/test_segments.py::test_the_future_is_one_part",),
+        found_by=("tests/dashboard/queries/test_segments.py::test_the_future_is_one_segment",),
     ),
     Break(
         name="stored-answers-of-another-tool",
@@ -334,7 +334,7 @@ BREAKS: Final = (
         old="if has_untimed(conn, scope.project_id):",
         new="if False:",
         found_by=(
-            "tests/dashboard/queries/test_segments.py::test_a_side_of_calls_with_times_has_no_others",
+            "tests/dashboard/queries/test_segments.py::test_a_cohort_of_calls_with_times_has_no_others",
         ),
     ),
     Break(
@@ -2788,7 +2788,7 @@ BREAKS: Final = (
         file="dashboard/toolfault_dashboard/queries/counting/memoise.py",
         old="return _ANSWERS.setdefault(transaction, {})",
         new='return _ANSWERS.setdefault(transaction, {"of": transaction})',
-        found_by=("tests/dashboard/queries/test_once.py",),
+        found_by=("tests/dashboard/queries/test_memoise.py",),
     ),
     Break(
         name="calls-of-a-day-independent",

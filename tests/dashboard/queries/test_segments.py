@@ -1,4 +1,4 @@
-"""A window counted in parts, some of them from memory, gives what counting it whole gives."""
+"""A window counted in segments, some of them from memory, gives what counting it whole gives."""
 
 from __future__ import annotations
 
@@ -125,11 +125,11 @@ QUESTIONS: dict[str, Callable[[Connection, Scope], Any]] = {
 
 
 EACH_WAY = ("overview", "facets", "kinds", "failures", "over_time", "fixes", "cohort")
-"""One question of each way in which parts are added up."""
+"""One question of each way in which segments are added up."""
 
 
 def _kept(engine: Engine, scope: Scope, names: Iterable[str] = QUESTIONS) -> dict[str, Any]:
-    """What readers are told: of large histories from parts, which are kept."""
+    """What readers are told: of large histories from segments, which are kept."""
     with read_connection(engine) as conn:
         return {name: QUESTIONS[name](conn, scope) for name in names}
 
@@ -161,8 +161,8 @@ def _project(engine: Engine) -> int:
     TEXTS[3:4],
     history="large_url",
 )
-def test_parts_make_up_the_whole(large: Engine, text: str) -> None:
-    """Every answer is the same whether its window is counted whole, in parts, or from memory.
+def test_segments_make_up_the_whole(large: Engine, text: str) -> None:
+    """Every answer is the same whether its window is counted whole, in segments, or from memory.
 
     Parts are added up without the engine: of PostgreSQL one question of each way is asked.
     """
@@ -184,7 +184,7 @@ def written(
         shutil.copyfile(sqlite_template, tmp_path / "toolfault.db")
         url = f"sqlite:///{tmp_path / 'toolfault.db'}"
     else:
-        url = copied_database(request, "parts")
+        url = copied_database(request, "segments")
     engine = open_engine(url)
     yield engine
     engine.dispose()
@@ -199,7 +199,7 @@ class _Agent:
     def __init__(self, engine: Engine) -> None:
         self.engine, self.events = engine, 0
         with write_transaction(engine) as conn:
-            self.project = ensure_project(conn, "parts")
+            self.project = ensure_project(conn, "segments")
             # As if one day had been written to a million times: its windows are large.
             at = (NOW // DAY_US - 11) * DAY_US
             conn.execute(
@@ -323,7 +323,7 @@ def test_what_daily_counts_hold_is_no_part_however_many_there_are(sqlite_engine:
             assert sum(value.failures for value in facet.values) == counted, key
 
 
-def test_a_side_of_calls_with_times_has_no_others(sqlite_engine: Engine) -> None:
+def test_a_cohort_of_calls_with_times_has_no_others(sqlite_engine: Engine) -> None:
     """What has no time is on neither side of a change, however its days are counted."""
     agent = _Agent(sqlite_engine)
     untimed = agent.call(4 * DAY_US, "untimed", failed=True) | {"time_source": "none"}
@@ -407,7 +407,7 @@ _large_on_sqlite = pytest.mark.parametrize(
 
 
 class _Counting:
-    """Counts failures in parts, and how many questions that took."""
+    """Counts failures in segments, and how many questions that took."""
 
     def __init__(
         self, engine: Engine, project: int, *, outcomes: bool = False, stored: bool = False
@@ -425,8 +425,8 @@ class _Counting:
     def within(self, conn: Connection, text: str, now: int = NOW) -> int:
         """Count the failures of *text* in the read transaction of *conn*."""
         scope = Scope(self.project, parse(text), now)
-        parts = in_segments(conn, scope, self._read, together=self._together, **self.ways)
-        return sum(number for (number,) in parts)
+        segments = in_segments(conn, scope, self._read, together=self._together, **self.ways)
+        return sum(number for (number,) in segments)
 
     def _read(self, conn: Connection, scope: Scope) -> tuple[int]:
         self.asked += 1
@@ -514,7 +514,7 @@ def test_values_of_a_filtered_key_are_counted_alone(large: Engine) -> None:
 
 
 @_large_on_sqlite
-def test_the_future_is_one_part(large: Engine) -> None:
+def test_the_future_is_one_segment(large: Engine) -> None:
     """A cohort that ends in two weeks is not asked for every quarter of a day until then."""
     read = []
     for days in (1, 14):
