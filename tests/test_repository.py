@@ -134,6 +134,20 @@ def test_the_sdk_depends_on_nothing():
     assert declared["project"]["dependencies"] == []
 
 
+def test_what_is_compared_is_in_a_cohort():
+    """No text has calls on a cohort, as they were on a side, which is where a call was reported."""
+    texts = [
+        path.relative_to(ROOT)
+        for path in tracked()
+        if path.suffix in {".html", ".md", ".py"} and ROOT / "tests" not in path.parents
+    ]
+    assert Path("docs/statistics.md") in texts
+    said = re.compile(
+        r"\bon\s+(?:an?|the|both|each|either|neither|one)\s+cohorts?\b", re.IGNORECASE
+    )
+    assert [path for path in texts if said.search((ROOT / path).read_text())] == []
+
+
 def test_no_pin_and_no_module_names_a_machine_or_a_package_index():
     """Neither requirements nor code depend on where they were written."""
     found = [

@@ -553,7 +553,7 @@ class Reader:
         confidence: float = 0.95,
         equal_mix: bool | None = None,
     ) -> Comparison:
-        """Compare two queries, or the two sides of a change.
+        """Compare two queries, or what was before and after a change.
 
         Args:
             before: Query of one cohort.
@@ -645,5 +645,5 @@ def compare(
     equal_mix: bool | None = None,
     dsn: str | None = None,
 ) -> Comparison:
-    """Compare two queries, or the two sides of a change; see `Reader.compare`."""
+    """Compare two queries, or what was before and after a change; see `Reader.compare`."""
     return Reader(dsn).compare(before, after, change=change, query=query, equal_mix=equal_mix)

@@ -307,7 +307,7 @@ BREAKS: Final = (
         file="dashboard/toolfault_dashboard/queries/counting/segments.py",
         old="            last = min(last, max(versions, default=0) + QUARTER_US + 1)\n",
         new="            last = max(last, max(versions, default=0))\n",
-        found_by=("tests/dashboard/queries/test_segments.py::test_the_future_is_one_part",),
+        found_by=("tests/dashboard/queries/test_segments.py::test_the_future_is_one_segment",),
     ),
     Break(
         name="stored-answers-of-another-tool",
@@ -334,7 +334,7 @@ BREAKS: Final = (
         old="if has_untimed(conn, scope.project_id):",
         new="if False:",
         found_by=(
-            "tests/dashboard/queries/test_segments.py::test_a_side_of_calls_with_times_has_no_others",
+            "tests/dashboard/queries/test_segments.py::test_a_cohort_of_calls_with_times_has_no_others",
         ),
     ),
     Break(
@@ -1547,6 +1547,30 @@ BREAKS: Final = (
         old='            (total * is_whole).label("of_talk"),\n',
         new='            (named * is_whole).label("of_talk"),\n',
         found_by=("tests/dashboard/queries/test_columnar.py",),
+    ),
+    Break(
+        name="facets-of-a-look-of-one-window",
+        promise="A filtered list is counted anew, day by day, whenever it gets another window.",
+        file="dashboard/toolfault_dashboard/queries/failures/facets.py",
+        old='        (scope.query.without("since", "until"), tuple(groups.pop((scope, kind))))\n',
+        new="        (scope.query, tuple(groups.pop((scope, kind))))\n",
+        found_by=("tests/dashboard/queries/test_segments.py",),
+    ),
+    Break(
+        name="facets-hide-which-failures-are-few",
+        promise="A narrow list reads its window, however large, whenever somebody looks at it.",
+        file="dashboard/toolfault_dashboard/queries/failures/facets.py",
+        old="    return sizes[scope] > FEW or sizes[scope] == 0 or is_asked_at_once(conn, scope)\n",
+        new="    return True\n",
+        found_by=("tests/dashboard/queries/test_segments.py",),
+    ),
+    Break(
+        name="facets-of-one-key-count-all-keys",
+        promise="Proposals for a value wait for the values of all other keys.",
+        file="dashboard/toolfault_dashboard/queries/failures/facets.py",
+        old="    if kind in FACET_KEYS or not may_be_stored(scope.query):\n",
+        new="    if kind in FACET_KEYS:\n",
+        found_by=("tests/dashboard/queries/test_segments.py",),
     ),
     Break(
         name="facets-of-one-look-alone",
@@ -2772,7 +2796,7 @@ BREAKS: Final = (
         file="dashboard/toolfault_dashboard/queries/counting/memoise.py",
         old="return _ANSWERS.setdefault(transaction, {})",
         new='return _ANSWERS.setdefault(transaction, {"of": transaction})',
-        found_by=("tests/dashboard/queries/test_once.py",),
+        found_by=("tests/dashboard/queries/test_memoise.py",),
     ),
     Break(
         name="calls-of-a-day-independent",

@@ -124,7 +124,7 @@ def large_url(
 ) -> str:
     """URL of a database whose generated project was written to a million times a day.
 
-    A window of it is counted in parts, which are kept in memory; one of `history` is not.
+    A window of it is counted in segments, which are kept in memory; one of `history` is not.
     """
     if request.param not in _large:
         _large[request.param] = _made_large(request, tmp_path_factory)

@@ -177,7 +177,7 @@ def test_without_memory_nothing_is_stored_and_the_round_ends(
     """What takes too long for one try, and leaves nothing to go on from, is not asked for ever."""
     engine = opened()
     keep_at_most(engine, 0)
-    monkeypatch.setattr("time.monotonic", count(step=2.0).__next__)  # every part takes too long
+    monkeypatch.setattr("time.monotonic", count(step=2.0).__next__)  # every segment takes too long
     tries = count()
     assert (
         Storing(engine, 2, tools=1).store(NOW, lambda: next(tries) >= 100) == _stored(engine) == 0

@@ -82,10 +82,10 @@ def everything(client: TestClient, project: str, *, compared: Sequence[str] = ()
     Args:
         client: Signed in as an administrator.
         project: Name of the project.
-        compared: Both sides of comparisons, as they stand in addresses.
+        compared: Both cohorts of comparisons, as they stand in addresses.
     """
     answers: dict[str, Any] = {}
-    for page in (*PAGES, *(f"/compare?{sides}" for sides in compared)):
+    for page in (*PAGES, *(f"/compare?{cohorts}" for cohorts in compared)):
         soup = _page(client, _address(page, project))
         files, details = _files_of(soup), _details_of(soup, page)
         answers[f"page {page}"] = _read(soup)
@@ -97,7 +97,7 @@ def everything(client: TestClient, project: str, *, compared: Sequence[str] = ()
     for name in FILES:
         path = f"/api/v1/exports/{name}.csv"
         answers[f"file {path}"] = _file(client, _address(path, project))
-    for name in (*API, *(f"compare?{sides}" for sides in compared)):
+    for name in (*API, *(f"compare?{cohorts}" for cohorts in compared)):
         answer = client.get(_address(f"/api/v1/{name}", project))
         assert answer.status_code == 200, f"{name}: {answer.text[:500]}"
         answers[f"api {name}"] = _plain(answer.json())

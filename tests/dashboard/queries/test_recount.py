@@ -23,6 +23,7 @@ from toolfault_collector.storage.database.engine import read_connection
 from toolfault_dashboard import queries
 from toolfault_dashboard.analysis.rates import effective_interval, wilson, wilson_share
 from toolfault_dashboard.queries import FREQUENCIES, Scope
+from toolfault_dashboard.queries.counting.segments import cut
 from toolfault_dashboard.queries.figures.summaries import calls_per_trial
 from toolfault_dashboard.queries.rows import Facets
 from toolfault_dashboard.search import FACETS, parse
@@ -437,6 +438,19 @@ def test_facets_of_rows_that_are_read_once_are_those_of_each_query(
         found = queries.facets(conn, asked, limit=1_000)
     assert found.exact
     _are_counted(found, asked, stored, most=2**31)
+
+
+@on_engines("text", SELECTED, SELECTED[1:2])
+def test_facets_of_one_look_are_those_that_are_asked_at_once(conn: Connection, text: str) -> None:
+    """Sizes that a look tells, where rollups tell that of the window, are the same."""
+    project = find_project(conn, "timed")
+    assert project is not None
+    asked, found = Scope(project, parse(f"{text} since:20d"), NOW), []
+    for always in (False, True):
+        with read_connection(conn.engine) as own, cut(own, always=always):
+            found.append(queries.facets(own, asked, limit=1_000))
+    assert found[0] == found[1]
+    assert 0 < found[0].counted < max(facet.counted for facet in found[0].facets)
 
 
 @each_text

@@ -1,16 +1,17 @@
-"""A window counted in parts, some of them from memory, gives what counting it whole gives."""
+"""A window counted in segments, some of them from memory, gives what counting it whole gives."""
 
 from __future__ import annotations
 
 import itertools
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from sqlalchemy import Connection, Engine, func, insert, select
+from sqlalchemy import Connection, Engine, event, func, insert, select
 from tests.cases import long_cases
 from tests.dashboard.conftest import copied_database, on_engines
 from tests.dashboard.generated import NOW
@@ -32,10 +33,12 @@ from toolfault_dashboard.queries import FREQUENCIES, Dimension, Scope
 from toolfault_dashboard.queries.comparisons.cohorts import cohort_of
 from toolfault_dashboard.queries.conditions import failures_of
 from toolfault_dashboard.queries.counting.segments import (
+    cut,
     in_segments,
     is_asked_at_once,
     keep_at_most,
 )
+from toolfault_dashboard.queries.failures.matches import matches
 from toolfault_dashboard.queries.figures.matrices import matrix
 from toolfault_dashboard.queries.figures.trends import trends_by_tool
 from toolfault_dashboard.queries.rows import ChangeRow
@@ -122,11 +125,11 @@ QUESTIONS: dict[str, Callable[[Connection, Scope], Any]] = {
 
 
 EACH_WAY = ("overview", "facets", "kinds", "failures", "over_time", "fixes", "cohort")
-"""One question of each way in which parts are added up."""
+"""One question of each way in which segments are added up."""
 
 
 def _kept(engine: Engine, scope: Scope, names: Iterable[str] = QUESTIONS) -> dict[str, Any]:
-    """What readers are told: of large histories from parts, which are kept."""
+    """What readers are told: of large histories from segments, which are kept."""
     with read_connection(engine) as conn:
         return {name: QUESTIONS[name](conn, scope) for name in names}
 
@@ -158,8 +161,8 @@ def _project(engine: Engine) -> int:
     TEXTS[3:4],
     history="large_url",
 )
-def test_parts_make_up_the_whole(large: Engine, text: str) -> None:
-    """Every answer is the same whether its window is counted whole, in parts, or from memory.
+def test_segments_make_up_the_whole(large: Engine, text: str) -> None:
+    """Every answer is the same whether its window is counted whole, in segments, or from memory.
 
     Parts are added up without the engine: of PostgreSQL one question of each way is asked.
     """
@@ -181,7 +184,7 @@ def written(
         shutil.copyfile(sqlite_template, tmp_path / "toolfault.db")
         url = f"sqlite:///{tmp_path / 'toolfault.db'}"
     else:
-        url = copied_database(request, "parts")
+        url = copied_database(request, "segments")
     engine = open_engine(url)
     yield engine
     engine.dispose()
@@ -196,7 +199,7 @@ class _Agent:
     def __init__(self, engine: Engine) -> None:
         self.engine, self.events = engine, 0
         with write_transaction(engine) as conn:
-            self.project = ensure_project(conn, "parts")
+            self.project = ensure_project(conn, "segments")
             # As if one day had been written to a million times: its windows are large.
             at = (NOW // DAY_US - 11) * DAY_US
             conn.execute(
@@ -320,7 +323,7 @@ def test_what_daily_counts_hold_is_no_part_however_many_there_are(sqlite_engine:
             assert sum(value.failures for value in facet.values) == counted, key
 
 
-def test_a_side_of_calls_with_times_has_no_others(sqlite_engine: Engine) -> None:
+def test_a_cohort_of_calls_with_times_has_no_others(sqlite_engine: Engine) -> None:
     """What has no time is on neither side of a change, however its days are counted."""
     agent = _Agent(sqlite_engine)
     untimed = agent.call(4 * DAY_US, "untimed", failed=True) | {"time_source": "none"}
@@ -404,7 +407,7 @@ _large_on_sqlite = pytest.mark.parametrize(
 
 
 class _Counting:
-    """Counts failures in parts, and how many questions that took."""
+    """Counts failures in segments, and how many questions that took."""
 
     def __init__(
         self, engine: Engine, project: int, *, outcomes: bool = False, stored: bool = False
@@ -422,8 +425,8 @@ class _Counting:
     def within(self, conn: Connection, text: str, now: int = NOW) -> int:
         """Count the failures of *text* in the read transaction of *conn*."""
         scope = Scope(self.project, parse(text), now)
-        parts = in_segments(conn, scope, self._read, together=self._together, **self.ways)
-        return sum(number for (number,) in parts)
+        segments = in_segments(conn, scope, self._read, together=self._together, **self.ways)
+        return sum(number for (number,) in segments)
 
     def _read(self, conn: Connection, scope: Scope) -> tuple[int]:
         self.asked += 1
@@ -453,8 +456,65 @@ def test_what_has_no_room_is_counted_anew(large: Engine) -> None:
     assert count() == count() == first
 
 
+@contextmanager
+def _read_failures(engine: Engine) -> Iterator[list[str]]:
+    """Yield a list that takes the statements over calls that are sent to *engine*."""
+    sent: list[str] = []
+
+    def remember(_conn: object, _cursor: object, statement: str, *_: object) -> None:
+        if "FROM tool_call" in statement:
+            sent.append(statement)
+
+    event.listen(engine, "before_cursor_execute", remember)
+    yield sent
+    event.remove(engine, "before_cursor_execute", remember)
+
+
 @_large_on_sqlite
-def test_the_future_is_one_part(large: Engine) -> None:
+def test_facets_of_a_day_are_known_to_other_windows(large: Engine) -> None:
+    """What facets of a filtered list counted of a day is known whatever window it is seen in."""
+    project = _project(large)
+    read = []
+    for days in (14, 7):
+        asked = Scope(project, parse(f"code:wrong_type model:gpt-5 since:{days}d"), NOW)
+        with _read_failures(large) as sent, read_connection(large) as conn:
+            queries.facets(conn, asked, keys=("code", "model", "agent"))
+        read.append(len(sent))
+    assert read[0] > 14 > 7 > read[1] > 0
+
+
+@_large_on_sqlite
+@pytest.mark.parametrize("text", ["model:gpt-5 attempt:2", "-model:gpt-5", "no such text"])
+def test_facets_leave_it_to_the_list_which_failures_are_few(large: Engine, text: str) -> None:
+    """After facets as before, which failures a narrow list has is known from memory.
+
+    The list would read a window of any size whenever somebody looks at it.
+    """
+    found = []
+    for facets_first in (False, True):
+        with read_connection(large) as conn, cut(conn, always=True):
+            project = find_project(conn, "timed")
+            assert project is not None
+            asked = Scope(project, parse(f"{text} since:20d"), NOW)
+            if facets_first:
+                queries.facets(conn, asked)
+            found.append(matches(conn, asked))
+    assert found[0].number == found[1].number
+    assert sorted(found[0].rows or ()) == sorted(found[1].rows or ())
+
+
+@_large_on_sqlite
+def test_values_of_a_filtered_key_are_counted_alone(large: Engine) -> None:
+    """Who asks for values of one key under a filter does not wait for those of all other keys."""
+    asked = Scope(_project(large), parse("code:wrong_type since:14d"), NOW)
+    with _read_failures(large) as sent, read_connection(large) as conn:
+        assert queries.values_of(conn, asked, "model", limit=5)
+    assert sent
+    assert not [each for each in sent if "tool_call.agent" in each or "JOIN chain" in each]
+
+
+@_large_on_sqlite
+def test_the_future_is_one_segment(large: Engine) -> None:
     """A cohort that ends in two weeks is not asked for every quarter of a day until then."""
     read = []
     for days in (1, 14):

@@ -187,7 +187,7 @@ def _score_test(
     A score test takes the variance as it is without a difference, so the squared residuals of both
     cohorts about their common share are pooled: a small cohort alone, with a handful of failing
     conversations, would not know how they differ. Student's t on the conversations of the smaller
-    cohort. Unlike normal theory in each cohort's own variance this holds its level at 1:10 sizes.
+    cohort. Unlike normal theory with each cohort's own variance this holds its level at 1:10 sizes.
     """
     clusters = [cohort.clusters for cohort in cohorts]
     fewest, everywhere = min(clusters), sum(clusters)

@@ -168,7 +168,7 @@ class Outline(NamedTuple):
     failures: int
     last_at: int | None
     cost: float = 0.0
-    message: int | None = None  # what each of its failures said, if that is known and one thing
+    message: int | None = None  # number of the one that all its failures have, if known
 
     def and_(self, other: Outline) -> Outline:
         """Return both together, of other chains each, which said the same."""
@@ -216,21 +216,21 @@ def saved_since(
         confidence: Two-sided coverage.
 
     Returns:
-        The saving, or None where a side has no operation.
+        The saving, or None where there is no operation before *moment*, or none since.
     """
     before, after = operations
     if before < 1 or after < 1:
         return None
-    sides: tuple[defaultdict[str, float], defaultdict[str, float]] = (
+    spent: tuple[defaultdict[str, float], defaultdict[str, float]] = (
         defaultdict(float), defaultdict(float),
     )  # fmt: skip
     for each in found:
         if each.occurred_at is not None:
-            sides[each.occurred_at >= moment][each.conversation] += each.saved
+            spent[each.occurred_at >= moment][each.conversation] += each.saved
     scale = after / before
-    expected, happened = scale * sum(sides[0].values()), sum(sides[1].values())
-    variance = scale**2 * sum(part * part for part in sides[0].values())
-    variance += sum(part * part for part in sides[1].values())
+    expected, happened = scale * sum(spent[0].values()), sum(spent[1].values())
+    variance = scale**2 * sum(part * part for part in spent[0].values())
+    variance += sum(part * part for part in spent[1].values())
     reach = critical_value(confidence) * sqrt(variance)
     saved = expected - happened
     return Since(expected, happened, saved, saved - reach, saved + reach)

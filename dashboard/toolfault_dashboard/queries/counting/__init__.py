@@ -1,1 +1,1 @@
-"""How answers are counted and kept: in parts, once for a page, from rollups, in bounded time."""
+"""How answers are counted and kept: in segments, once for a page, from rollups, in bounded time."""

@@ -64,6 +64,7 @@ __all__ = [
     "in_segments",
     "is_asked_at_once",
     "keep_at_most",
+    "may_be_stored",
     "version_of",
     "versions_of_quarters",
 ]
@@ -188,6 +189,11 @@ def in_segments(
         kept(segment, partial(added, pieces, end))
         for (segment, pieces), end in zip(cut_up, ends, strict=True)
     ]
+
+
+def may_be_stored(query: Query) -> bool:
+    """Say whether answers about the failures of *query* are stored: where it selects little."""
+    return _stored_of(query) is not None
 
 
 def _stored_of(query: Query) -> str | None:

@@ -27,12 +27,12 @@ class StillCounting(Exception):  # noqa: N818 - reads as what happened
 
     Attributes:
         question: Which of the page's questions is being counted, from 1.
-        done: Parts of it that are known.
-        of: Parts that it has; 0 if that is not known yet.
+        done: Segments of it that are known.
+        of: Segments that it has; 0 if that is not known yet.
     """
 
     def __init__(self, question: int, done: int, of: int) -> None:
-        super().__init__(f"Question {question}: {done} of {of} parts are counted.")
+        super().__init__(f"Question {question}: {done} of {of} segments are counted.")
         self.question, self.done, self.of = question, done, of
 
 
@@ -48,12 +48,12 @@ class _TimeBudget:
 
 @contextmanager
 def time_budget(conn: Connection, seconds: float | None) -> Iterator[None]:
-    """Let counting on *conn* pause between two parts when it took *seconds*; None is for ever.
+    """Let counting on *conn* pause between two segments when it took *seconds*; None is for ever.
 
     What else a page asks has no budget: it would be asked again with every step.
 
     Raises:
-        StillCounting: It paused. At least one part was counted and kept that was not known before.
+        StillCounting: It paused. At least one segment was counted and kept that was unknown before.
     """
     if seconds is None:
         yield
@@ -85,7 +85,7 @@ def day_counted(conn: Connection) -> None:
 
 
 def pause(conn: Connection) -> None:
-    """Leave off, before the next part is counted, if the time is over and anything was gained.
+    """Leave off, before the next segment is counted, if the time is over and anything was gained.
 
     Raises:
         StillCounting: It is.

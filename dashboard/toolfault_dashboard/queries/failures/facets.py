@@ -23,11 +23,15 @@ from toolfault_collector.storage.tables import chain, issue, tool_call
 from toolfault_dashboard.queries.conditions import failures_of
 from toolfault_dashboard.queries.counting import rollups
 from toolfault_dashboard.queries.counting.memoise import answered, remember
-from toolfault_dashboard.queries.counting.segments import in_segments, is_asked_at_once
+from toolfault_dashboard.queries.counting.segments import (
+    in_segments,
+    is_asked_at_once,
+    may_be_stored,
+)
 from toolfault_dashboard.queries.counting.together import Question, ask_together
 from toolfault_dashboard.queries.failures.codes import failures_by_issue_code, of_other_issues
 from toolfault_dashboard.queries.failures.failures import count_failures
-from toolfault_dashboard.queries.failures.matches import Matches, is_of_index, matches
+from toolfault_dashboard.queries.failures.matches import FEW, Matches, is_of_index, matches
 from toolfault_dashboard.queries.failures.newest import newest
 from toolfault_dashboard.queries.rows import Facet, Facets, FacetValue
 from toolfault_dashboard.queries.scope import Scope
@@ -78,7 +82,7 @@ def facets(
         if own not in sizes:  # a failure has one value of most keys
             of_one = key not in _OF_SEVERAL
             sizes[own] = counts[key].total() if of_one else count_failures(conn, own)
-    if scope in sizes and answered(conn, matches, scope) is None:
+    if _tells_enough(conn, scope, sizes) and answered(conn, matches, scope) is None:
         remember(conn, matches, Matches(sizes[scope], None), scope)
     return Facets(
         facets=tuple(
@@ -91,7 +95,7 @@ def facets(
             )
             for key in keys
         ),
-        counted=min(count_failures(conn, scope), most),
+        counted=min(sizes[scope] if scope in sizes else count_failures(conn, scope), most),
         exact=not cut,
     )
 
@@ -105,6 +109,17 @@ def values_of(conn: Connection, scope: Scope, key: str, *, limit: int) -> tuple[
 def _without(scope: Scope, key: str) -> Scope:
     base = Query(tuple(c for c in scope.query.clauses if c.key != key or c.negated))
     return Scope(scope.project_id, base, scope.now, scope.audience)
+
+
+def _tells_enough(conn: Connection, scope: Scope, sizes: Mapping[Scope, int]) -> bool:
+    """Say whether *sizes* tell of the failures of *scope* what their list needs to know.
+
+    Of a few in a large window the list needs which they are: `matches` keeps that day by day, while
+    looking for the newest of them reads the window each time.
+    """
+    if scope not in sizes:
+        return False
+    return sizes[scope] > FEW or sizes[scope] == 0 or is_asked_at_once(conn, scope)
 
 
 def _are_at_most(conn: Connection, scope: Scope, most: int) -> bool:
@@ -171,11 +186,8 @@ def _values(
 
 
 def _usual(conn: Connection, scope: Scope, kind: str, keys: Sequence[str]) -> tuple[str, ...]:
-    """Return *keys* with all that are counted beside them where nothing is selected.
-
-    One look tells all of them, and answers to what is usually asked are stored.
-    """
-    if kind in FACETS:
+    """Return *keys* with all that are counted beside them, where answers to these are stored."""
+    if kind in FACETS or not may_be_stored(scope.query):
         return tuple(keys)
     usual = (key for key in FACETS if _kind_of(key, scope) == kind)
     beside = {key for key in usual if key not in keys and not _is_added_up(conn, scope, key)}
@@ -233,7 +245,7 @@ def _of_rows(conn: Connection, scope: Scope, keys: tuple[str, ...]) -> list[_Lin
 
 
 _Looks = tuple[tuple[Query, tuple[str, ...]], ...]
-"""Queries, and the keys that are counted among the failures of each."""
+"""Queries without a window, and the keys that are counted among the failures of each."""
 
 
 def _in_one_look(
@@ -247,16 +259,20 @@ def _in_one_look(
     own = [group for group in groups if group[0] not in most and not is_of_index(group[0])]
     if len(own) < 2:
         return []
-    looks = tuple((scope.query, tuple(groups.pop((scope, kind)))) for scope, kind in own)
-    scope = own[0][0]
-    first, *queries = dict(looks)
-    common = tuple(each for each in first.clauses if all(each in one.clauses for one in queries))
-    whole = replace(scope, query=Query(common))
+    # Without their window, which each segment has its own of: what is known of a day serves others.
+    looks = tuple(
+        (scope.query.without("since", "until"), tuple(groups.pop((scope, kind))))
+        for scope, kind in own
+    )
+    scopes = list(dict.fromkeys(scope for scope, _ in own))
+    first, *others = (scope.query.clauses for scope in scopes)
+    common = tuple(each for each in first if all(each in clauses for clauses in others))
+    whole = replace(scopes[0], query=Query(common))
     segments = in_segments(conn, whole, _looked_at, looks, outcomes=True, together=_together)
     lines = _together(segments, ())
-    for place, query in enumerate(dict(looks)):
+    for place, scope in enumerate(scopes):
         failures = sum(line[2] for line in lines if line[:2] == (_SIZE, str(place)))
-        sizes.setdefault(replace(scope, query=query), failures)
+        sizes.setdefault(scope, failures)
     return [line for line in lines if line[0] != _SIZE]
 
 
@@ -266,9 +282,8 @@ _SIZE: Final = ""
 
 def _looked_at(conn: Connection, scope: Scope, looks: _Looks) -> list[_Line]:
     queries = list(dict(looks))
-    # All of a query but its window, which is that of the scope: what it says of one issue belongs
-    # together.
-    own = [failures_of(replace(scope, query=each.without("since", "until"))) for each in queries]
+    # Whole, also what the scope says too: all that a query says of issues is about one of them.
+    own = [failures_of(replace(scope, query=each)) for each in queries]
     columns = {key for _, keys in looks for key in keys} - _JOINED.keys() - {"chain"} | {"code"}
     rows = (
         select(
@@ -297,7 +312,10 @@ def _looked_at(conn: Connection, scope: Scope, looks: _Looks) -> list[_Line]:
 
 
 def _widest(queries: Sequence[Query], own: Sequence[ColumnElement[bool]]) -> list[Any]:
-    """Return the conditions of those queries that no other implies, the cheapest first."""
+    """Return the conditions of those queries that imply no other, the cheapest first.
+
+    Who is in another query is in one of these as well.
+    """
     clauses = [frozenset(query.clauses) for query in queries]
     kept = [place for place, each in enumerate(clauses) if not any(one < each for one in clauses)]
     kept.sort(key=lambda place: queries[place].has(*_OF_SEVERAL))

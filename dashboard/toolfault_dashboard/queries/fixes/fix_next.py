@@ -103,9 +103,7 @@ class FixRow:
     saved_since: float | None  # calls spared since then, against going on as before
     saved_since_low: float | None
     saved_since_high: float | None
-    message: (
-        str  # what its failures told the model most often; "" unless each of them told it a text
-    )
+    message: str  # what the model was told most often; "" unless each failure told it a text
     texts: int  # how many texts that were
     shared: int  # of its failures, those that stand in another row too
     shared_with: tuple[int, ...]  # the numbers of those rows, most of these failures first
