@@ -1568,8 +1568,8 @@ BREAKS: Final = (
         name="facets-of-one-key-count-all-keys",
         promise="Proposals for a value wait for the values of all other keys.",
         file="dashboard/toolfault_dashboard/queries/failures/facets.py",
-        old="    if kind in FACET_KEYS or not may_be_stored(scope.query):\n",
-        new="    if kind in FACET_KEYS:\n",
+        old="    if kind in FACETS or not may_be_stored(scope.query):\n",
+        new="    if kind in FACETS:\n",
         found_by=("tests/dashboard/queries/test_segments.py",),
     ),
     Break(
