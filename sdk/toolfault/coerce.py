@@ -390,14 +390,13 @@ def near_misses(
     try:
         if choices is None and issue.code.value == "invalid_choice":
             choices = _QUOTED.findall(issue.expected or "")
-        texts = [each for each in islice(choices or (), _MOST_TRIED) if type(each) is str]
-        found = _tried(value, issue, texts)
+        found = _tried(value, issue, list(islice(choices or (), _MOST_TRIED)))
         return tuple(name for name in REMEDIES if name in found)
     except Exception:  # noqa: BLE001 - advice must never get in the way of the failure itself
         return ()
 
 
-def _tried(value: object, issue: Issue, choices: Sequence[str]) -> set[str]:
+def _tried(value: object, issue: Issue, choices: Sequence[object]) -> set[str]:
     found: set[str] = set()
     if type(value) is str and len(value) > _LONGEST_TEXT:
         return found
@@ -411,7 +410,7 @@ def _tried(value: object, issue: Issue, choices: Sequence[str]) -> set[str]:
     return found
 
 
-def _from_text(value: object, issue: Issue, _: Sequence[str]) -> Sequence[str]:
+def _from_text(value: object, issue: Issue, choices: Sequence[object]) -> Sequence[str]:
     """Booleans, numbers and dates written as text."""
     kinds: dict[str, tuple[str, Callable[[object], object], type]] = {
         "boolean": ("bool_from_string", coerce_bool, bool),
@@ -427,12 +426,20 @@ def _from_text(value: object, issue: Issue, _: Sequence[str]) -> Sequence[str]:
     if kind is None:
         return ()
     name, coerce, wanted = kind
-    if type(coerce(value)) is wanted:
-        return (name,)
-    return (name, "strip") if type(coerce(value.strip())) is wanted else ()
+    remedies: tuple[str, ...] = (name,)
+    repaired = coerce(value)
+    if type(repaired) is not wanted:
+        remedies = (name, "strip")
+        repaired = coerce(value.strip())
+    if type(repaired) is not wanted:
+        return ()
+    if choices and issue.code.value != "unknown_field":
+        is_one = any(type(choice) is wanted and choice == repaired for choice in choices)
+        return remedies if is_one else ()
+    return remedies
 
 
-def _from_json(value: object, issue: Issue, _: Sequence[str]) -> Sequence[str]:
+def _from_json(value: object, issue: Issue, _: Sequence[object]) -> Sequence[str]:
     """Objects and arrays written as JSON text."""
     if type(value) is not str or issue.expected not in {"object", "array"}:
         return ()
@@ -440,7 +447,7 @@ def _from_json(value: object, issue: Issue, _: Sequence[str]) -> Sequence[str]:
     return () if container_from_json(value, kind) is None else ("json_from_string",)
 
 
-def _wrapped(value: object, issue: Issue, _: Sequence[str]) -> Sequence[str]:
+def _wrapped(value: object, issue: Issue, _: Sequence[object]) -> Sequence[str]:
     """A single value where a list of them is wanted."""
     if issue.expected != "array" or value is None or type(value) in (list, tuple, set, frozenset):
         return ()
@@ -449,28 +456,30 @@ def _wrapped(value: object, issue: Issue, _: Sequence[str]) -> Sequence[str]:
     return ("wrap_in_list",)
 
 
-def _chosen(value: object, issue: Issue, choices: Sequence[str]) -> Sequence[str]:
+def _chosen(value: object, issue: Issue, choices: Sequence[object]) -> Sequence[str]:
     """A choice but for white space, case or a slip of the pen."""
     if type(value) is not str or issue.code.value == "unknown_field":
         return ()
+    texts = [choice for choice in choices if type(choice) is str]
     stripped = value.strip()
-    if stripped != value and stripped in choices:
+    if stripped != value and stripped in texts:
         return ("strip",)
     folded = stripped.casefold()
-    if sum(choice.casefold() == folded for choice in choices) == 1:
+    if sum(choice.casefold() == folded for choice in texts) == 1:
         return ("fold_case",) if stripped == value else ("strip", "fold_case")
-    return ("close_choice",) if closest(value, choices) else ()
+    return ("close_choice",) if closest(value, texts) else ()
 
 
-def _renamed(_: object, issue: Issue, choices: Sequence[str]) -> Sequence[str]:
+def _renamed(_: object, issue: Issue, choices: Sequence[object]) -> Sequence[str]:
     """An unexpected field whose name is close to one that is missing."""
     if issue.code.value != "unknown_field":
         return ()
     name = str(issue.loc[-1]) if issue.loc else issue.field
-    return ("alias",) if closest(name, [choice for choice in choices if choice != name]) else ()
+    names = [choice for choice in choices if type(choice) is str and choice != name]
+    return ("alias",) if closest(name, names) else ()
 
 
-def _clamped(value: object, issue: Issue, _: Sequence[str]) -> Sequence[str]:
+def _clamped(value: object, issue: Issue, _: Sequence[object]) -> Sequence[str]:
     """A number beyond its bounds."""
     bound = _BOUND.match(issue.expected or "")
     if bound is None or issue.code.value not in {"field_too_large", "field_too_small"}:

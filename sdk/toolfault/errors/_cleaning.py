@@ -1264,8 +1264,8 @@ _MOST_KNOWN = 1_000
 
 def clean_text(value: object, limit: int) -> str:
     """Any text without secrets and control characters, at most *limit* characters."""
-    text = value if type(value) is str else as_text(value, 4 * limit + 1_000)
-    return plain(redact_text(text, limit))
+    # Control characters go first: some are white space to a pattern, and would end a secret early.
+    return plain(redact_text(as_text(value, 4 * limit + 1_000), limit))
 
 
 def known_text(text: str, limit: int) -> str:

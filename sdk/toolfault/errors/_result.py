@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Generic, TypeVar
 
 from toolfault.errors._classify import seed_code
-from toolfault.errors._cleaning import clean_text, redacted_repr, to_jsonable
+from toolfault.errors._cleaning import as_text, clean_text, redacted_repr, to_jsonable
 from toolfault.errors._codes import INTERNAL_TEXT, UNAVAILABLE_TEXT, ToolErrorCode
 from toolfault.errors._error import ToolError
 from toolfault.errors._types import is_a
@@ -81,6 +81,8 @@ class ToolResult(Generic[T]):
             message = error.render("llm") if error is not None else "OK" if success else ""
         elif not success:
             message = clean_text(message, _LONGEST_MESSAGE)  # shown to the model as it is
+        elif not is_a(message, str):  # of a host that is not type-checked
+            message = as_text(message)
         if not success and not message:
             raise ValueError("a failure needs a message that says what went wrong")
         self.message = message
@@ -175,26 +177,30 @@ class ToolResult(Generic[T]):
         return {
             "type": "tool_result",
             "tool_use_id": call_id,
-            "content": str(self),
+            "content": self._text(),
             "is_error": not self.success,
         }
 
     def to_mcp(self) -> dict[str, object]:
         """The result of `tools/call` in the Model Context Protocol."""
         return {
-            "content": [{"type": "text", "text": str(self)}],
+            "content": [{"type": "text", "text": self._text()}],
             "isError": not self.success,
         }
 
     def to_openai_text(self) -> str:
         """Plain text for APIs that have no error flag: a failure starts with one prefix."""
-        text = str(self)
+        text = self._text()
         if self.success or text[:6].lower() == "error:":
             return text
         return f"ERROR: {text}"
 
     def __str__(self) -> str:
         """The value as text on success, the text for the model on failure."""
+        return self._text()
+
+    def _text(self) -> str:
+        # No `str(self)`: what the model reads is not for a subclass to print in another way.
         if not self.success or self.exclude_value_from_context or self.value is None:
             return self.message
         data = _data(self.value)

@@ -220,7 +220,7 @@ def _size(error: ToolError, raised: tuple[Raised, ...]) -> int:
     texts = [error.__dict__["_message"], error.snippet, error.received]
     for issue in error.__dict__["_issues"]:
         size += _ISSUE_BYTES
-        texts += (issue.message, issue.received)
+        texts += (issue.message, issue.received, issue.sent if type(issue.sent) is str else None)
     for exception in raised:
         size += _RAISED_BYTES + _FRAME_BYTES * len(exception.frames)
         texts.append(exception.message)

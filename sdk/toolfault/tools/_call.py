@@ -217,7 +217,7 @@ def has_handler() -> bool:
     place: logging.Logger | None = logger
     while place is not None:
         for handler in place.handlers:
-            if not isinstance(handler, logging.NullHandler):
+            if not issubclass(type(handler), logging.NullHandler):  # `isinstance` asks the handler
                 return True
         place = place.parent if place.propagate else None
     return False

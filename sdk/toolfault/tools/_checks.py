@@ -1276,7 +1276,8 @@ class Hints:
                 default=ABSENT if required else default,
                 description=description_of(annotation),
             )
-        is_typed_dict = issubclass(kind, dict)
+        # A dataclass may be a dictionary as well.
+        is_typed_dict = issubclass(kind, dict) and not hasattr(kind, "__dataclass_fields__")
         self._done[kind] = ObjectCheck(fields, build=None if is_typed_dict else kind)
         del self._open[kind]
         return self._done[kind]

@@ -237,7 +237,7 @@ def rejected_by_model(
         tool, error, arguments, label, parameters=tuple(parameters), secret_fields=secret
     )
     failure.kind = InvocationKind.VALIDATION
-    issues = [_broken_json(issue) for issue in failure.issues] if findings.coerce else []
+    issues = [_broken_json(issue, arguments) for issue in failure.issues] if findings.coerce else []
     if tuple(issues) == failure.issues or not issues:
         return failure
     return ToolError.from_issues(
@@ -245,10 +245,14 @@ def rejected_by_model(
     )
 
 
-def _broken_json(issue: Issue) -> Issue:
+def _broken_json(issue: Issue, arguments: object) -> Issue:
     """Return an issue about a string that was meant as JSON, with what the parser says of it."""
+    if issue.expected not in ("array", "object") or issue.received_type != "str":
+        return issue
     value = issue.sent
-    if issue.expected not in ("array", "object") or type(value) is not str:
+    if value is ABSENT:  # an issue keeps no long text
+        value = at(arguments, issue.loc)[1]
+    if type(value) is not str:
         return issue
     if not value.lstrip().startswith(("{", "[")):
         return issue

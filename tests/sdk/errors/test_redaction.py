@@ -20,6 +20,7 @@ from toolfault.errors import (
     ConfigError,
     Issue,
     ToolError,
+    ToolResult,
     configure_redaction,
     is_secret_key,
     redact_text,
@@ -328,3 +329,20 @@ def test_a_quoted_secret_leaves_nothing_of_itself() -> None:
 
     assert without(f"abcdef, abcd and {long}", values) == f"{REDACTED}, {REDACTED} and {REDACTED}"
     assert without(f"cut: {long[:500]}", values) == f"cut: {REDACTED}"
+
+
+@pytest.mark.parametrize("control", ["\x00", "\x0b", "\x0c", "\r", "\x1c", "\x1f", "\x85"])
+def test_a_control_character_ends_no_secret(control: str) -> None:
+    """[P-05] What is shown as a replacement character hides no part of a secret behind it."""
+    for text in (
+        f"password=hun{control}ter2",
+        f"https://bob:hun{control}ter2@h/x",
+        f"Authorization:{control}Basic{control}hunter2hunter2=",
+    ):
+        shown = (
+            ToolResult(text, success=False).message,
+            str(Issue("f", "invalid_input", text, received=text).received),
+            ToolError("t", text, llm_message=text).render("llm"),
+        )
+
+        assert not [words for words in shown if "ter2" in words]

@@ -256,3 +256,29 @@ def test_results_are_generic_at_run_time() -> None:
     assert typing.get_origin(hints["return"]) is ToolResult
     assert pickle.loads(pickle.dumps(ToolResult(value=[1]))).value == [1]
     assert repr(ToolResult(value=1)) == "ToolResult(success=True, value=1)"
+
+
+def test_a_message_of_any_kind_has_every_form() -> None:
+    """[P-05] A host that is not type-checked gets text, and no exception, for what it gave."""
+    for message in (42, b"x", ["a"], {"a": 1}, float("nan"), object):
+        given: Any = message
+        result: ToolResult[Any] = ToolResult(given)
+
+        texts = [str(result), result.to_openai_text(), result.to_mcp()["content"][0]["text"]]  # type: ignore[index]
+        assert texts == [result.message] * 3
+        assert result.to_anthropic("c")["content"] == result.message
+        assert type(result.message) is str
+        assert repr(result).startswith("ToolResult(success=True")
+
+
+def test_how_a_subclass_prints_itself_is_not_what_the_model_reads() -> None:
+    """[C8] The forms of a result are of its value, also where its class has a text of its own."""
+
+    class Quiet(ToolResult[Any]):
+        def __str__(self) -> str:
+            raise RuntimeError("no text")
+
+    result = Quiet(value={"a": 1})
+
+    assert result.to_mcp()["content"] == [{"type": "text", "text": '{"a": 1}'}]
+    assert result.to_anthropic("c")["content"] == result.to_openai_text() == '{"a": 1}'

@@ -436,3 +436,27 @@ def test_a_dead_collector_costs_bounded_memory(times: int) -> None:
     agent = python("-c", MEMORY, str(times))
     assert agent.returncode == 0, agent.stderr
     assert int(agent.stdout) < 32 * 1024
+
+
+REFUSED = """
+import tracemalloc
+import toolfault
+toolfault.init("http://KEY@127.0.0.1:1")
+names = [f"a{number}_token" for number in range(50)]
+exec("def f(" + ", ".join(f"{name}: int" for name in names) + "): ...")
+refusing = toolfault.tool(f)
+tracemalloc.start()
+for number in range(300):
+    refusing.call({name: f"{number} {name}".ljust(9_900) for name in names})
+print(tracemalloc.get_traced_memory()[0] // 1024)
+stats = toolfault.stats()
+assert stats.captured == sum(stats.dropped.values()) + stats.pending == 300, stats
+toolfault.close(0.0)
+"""
+
+
+def test_refused_values_that_are_never_shown_are_charged_for() -> None:
+    """What an issue keeps to name its near misses counts among the bytes of the queue."""
+    agent = python("-c", REFUSED)
+    assert agent.returncode == 0, agent.stderr
+    assert int(agent.stdout) < 32 * 1024

@@ -298,3 +298,20 @@ def test_a_model_that_fails_in_its_own_way() -> None:
     wrapped = f.call(b={"n": "hunter2"}).error
     assert wrapped is not None
     assert wrapped.issues[0].message == "Invalid value"
+
+
+@dataclass
+class Labelled(dict[str, int]):
+    """A dictionary that has a field as well."""
+
+    label: str = ""
+
+
+def test_a_dataclass_that_is_a_dictionary_is_built_as_one() -> None:
+    """[3.1] Only a TypedDict is given as the dictionary that came."""
+
+    @tool
+    def f(of: Labelled) -> str:
+        return f"{type(of).__name__} {of.label}"
+
+    assert f.call(of={"label": "x"}).value == "Labelled x"

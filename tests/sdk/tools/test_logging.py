@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, Field
 
-from toolfault import ToolManager, tool
+from toolfault import ToolManager, tool, variant
 from toolfault.tools import CallRecord, observe, unobserve
 
 
@@ -188,6 +188,32 @@ def test_a_handler_that_raises_hurts_nobody() -> None:
         unobserve(observer)
         log.setLevel(level)
         log.removeHandler(handler)
+
+
+def test_a_handler_that_refuses_to_be_looked_at_hurts_nobody() -> None:
+    """[S1] Whether somebody listens is asked of the class of a handler, not of the handler."""
+
+    class Refusing(logging.Handler):
+        @property  # type: ignore[misc]
+        def __class__(self) -> Any:
+            raise RuntimeError("no class")
+
+        def emit(self, record: logging.LogRecord) -> None:
+            heard.append(record.getMessage())
+
+    @tool
+    def f(n: int) -> None: ...
+
+    heard: list[str] = []
+    refusing = Refusing()
+    logger = logging.getLogger("toolfault")
+    logger.addHandler(refusing)
+    try:
+        assert variant("trial", ()) == "control"
+        assert f.call(n="x").success is False
+    finally:
+        logger.removeHandler(refusing)
+    assert len(heard) == 2
 
 
 def test_a_host_that_does_not_log_sees_nothing() -> None:

@@ -368,6 +368,22 @@ def test_broken_json_is_said_as_such() -> None:
     )
 
 
+def test_broken_json_is_said_as_such_however_long_it_is() -> None:
+    """[H-10] A model that ran out of words in the middle of a long text reads that it did."""
+
+    class Strict(BaseModel):
+        rows: list[int]
+
+    @tool(model=Strict, coerce=True)
+    def f(**fields: Any) -> None: ...
+
+    error = f.call(rows="[" + "1," * 20_000).error
+
+    assert error is not None
+    assert error.code.value == "malformed_json"
+    assert error.issues[0].message == "Invalid JSON: Expecting value"
+
+
 def test_annotated_coercers_in_a_model(records: list[CallRecord]) -> None:
     """``LLMInt`` and its kin repair inside pydantic models too, and are recorded."""
 
