@@ -1051,6 +1051,32 @@ BREAKS: Final = (
         ),
     ),
     Break(
+        name="importer-cuts-what-is-long",
+        promise="Calls of a file are lost where a message is longer than a sender's may be.",
+        file="collector/toolfault_collector/otlp/encoding/dumps.py",
+        old='{"attributes": value}, Room(bounded=False))',
+        new='{"attributes": value}, Room())',
+        found_by=("tests/collector/otlp/test_dumps.py::test_nothing_of_a_file_is_cut",),
+    ),
+    Break(
+        name="importer-reads-typed-values-alone",
+        promise="Calls of a file are lost where attributes are keys with plain values.",
+        file="collector/toolfault_collector/otlp/encoding/dumps.py",
+        old="            found[key] = plain\n",
+        new="            pass\n",
+        found_by=("tests/collector/otlp/test_dumps.py::test_plain_values_of_attributes_are_read",),
+    ),
+    Break(
+        name="otlp-blames-what-it-cut-itself",
+        promise="A model is blamed for arguments without their end, which the collector cut.",
+        file="collector/toolfault_collector/otlp/calls/failures.py",
+        old="and not arguments.endswith(CUT)",
+        new="and CUT",
+        found_by=(
+            "tests/collector/otlp/test_failures.py::test_arguments_that_were_cut_here_are_no_fault_of_the_model",
+        ),
+    ),
+    Break(
         name="importer-frames-without-nothing",
         promise="Calls of a data frame are lost where it writes NaN for what is not there.",
         file="collector/toolfault_collector/otlp/encoding/dumps.py",

@@ -15,10 +15,8 @@ import msgspec
 
 from toolfault_collector.otlp.calls.spans import LogRecord, Span, SpanEvent, SpanStatus
 from toolfault_collector.otlp.encoding.items import (
-    MAX_ATTRIBUTES,
     MAX_DEPTH,
     MAX_EVENTS,
-    MAX_LIST,
     BadBody,
     BadItem,
     Items,
@@ -228,11 +226,11 @@ def _metric(metric: Mapping[str, Any], resource: Mapping[str, Any], _scope: str)
 
 
 def attributes_of(item: Mapping[str, Any], room: Room) -> dict[str, Any]:
-    """Return the attributes of *item*; those beyond the limit are left out."""
+    """Return the attributes of *item*; those that there is no *room* for are left out."""
     found: dict[str, Any] = {}
     for pair in _objects(item, "attributes"):
         key = pair.get("key")
-        if isinstance(key, str) and len(found) < MAX_ATTRIBUTES:
+        if isinstance(key, str) and len(found) < room.attributes:
             found[room.text(key)] = any_value(pair.get("value"), room)
     return found
 
@@ -250,14 +248,14 @@ def any_value(value: Any, room: Room, depth: int = 0) -> Any:
 
 def _array(given: Any, room: Room, depth: int) -> Any:
     values = _list(given, "values") if isinstance(given, dict) else []
-    return [any_value(each, room, depth + 1) for each in values[:MAX_LIST]]
+    return [any_value(each, room, depth + 1) for each in values[: room.members]]
 
 
 def _pairs(given: Any, room: Room, depth: int) -> Any:
     pairs = _objects(given, "values") if isinstance(given, dict) else []
     return {
         room.text(key): any_value(each.get("value"), room, depth + 1)
-        for each in pairs[:MAX_LIST]
+        for each in pairs[: room.members]
         if isinstance(key := each.get("key"), str)
     }
 
