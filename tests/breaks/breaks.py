@@ -356,6 +356,14 @@ BREAKS: Final = (
         found_by=("tests/collector/test_writer.py::test_what_is_refused_is_let_go",),
     ),
     Break(
+        name="http-holds-what-it-refused",
+        promise="Refused batches stay in memory until Python looks for cycles.",
+        file="collector/toolfault_collector/http/intake.py",
+        old="            let_frames_go(problem)\n",
+        new="",
+        found_by=("tests/collector/test_limits.py::test_refused_batches_do_not_stay_in_memory",),
+    ),
+    Break(
         name="storing-asks-for-ever",
         promise="A server whose memory is too small counts the same day without end.",
         file="dashboard/toolfault_dashboard/storing.py",
