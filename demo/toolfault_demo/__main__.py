@@ -59,11 +59,12 @@ def _listen_for_the_end() -> None:
     """Take signals, and the end of the standard input, for a word to stop.
 
     The other end of the input is with whoever started the fleet. It is let go of however they end,
-    also when they are killed and can say nothing.
+    also when they are killed and can say nothing. Who closed it altogether can only send a signal.
     """
     for ending in (signal.SIGINT, signal.SIGTERM):
         signal.signal(ending, signal.default_int_handler)
-    threading.Thread(target=_end_with_input, daemon=True).start()
+    if sys.stdin is not None:  # else it was closed, and its number is that of another file by now
+        threading.Thread(target=_end_with_input, daemon=True).start()
 
 
 def _end_with_input() -> None:

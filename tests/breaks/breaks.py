@@ -356,6 +356,14 @@ BREAKS: Final = (
         found_by=("tests/collector/test_writer.py::test_what_is_refused_is_let_go",),
     ),
     Break(
+        name="http-holds-what-it-refused",
+        promise="Refused batches stay in memory until Python looks for cycles.",
+        file="collector/toolfault_collector/http/intake.py",
+        old="            let_frames_go(problem)\n",
+        new="",
+        found_by=("tests/collector/test_limits.py::test_refused_batches_do_not_stay_in_memory",),
+    ),
+    Break(
         name="storing-asks-for-ever",
         promise="A server whose memory is too small counts the same day without end.",
         file="dashboard/toolfault_dashboard/storing.py",
@@ -1048,6 +1056,42 @@ BREAKS: Final = (
         new="assembly.finish(grows=False)",
         found_by=(
             "tests/collector/importers/test_chat.py::test_what_the_last_turn_waits_for_is_pending",
+        ),
+    ),
+    Break(
+        name="importer-cuts-what-is-long",
+        promise="Calls of a file are lost where a message is longer than a sender's may be.",
+        file="collector/toolfault_collector/otlp/encoding/dumps.py",
+        old='{"attributes": value}, Room(bounded=False))',
+        new='{"attributes": value}, Room())',
+        found_by=("tests/collector/otlp/test_dumps.py::test_nothing_of_a_file_is_cut",),
+    ),
+    Break(
+        name="importer-reads-typed-values-alone",
+        promise="Calls of a file are lost where attributes are keys with plain values.",
+        file="collector/toolfault_collector/otlp/encoding/dumps.py",
+        old="            found[key] = plain\n",
+        new="            pass\n",
+        found_by=("tests/collector/otlp/test_dumps.py::test_plain_values_of_attributes_are_read",),
+    ),
+    Break(
+        name="otlp-blames-what-it-cut-itself",
+        promise="A model is blamed for arguments without their end, which the collector cut.",
+        file="collector/toolfault_collector/otlp/calls/failures.py",
+        old="and not arguments.endswith(CUT)",
+        new="and CUT",
+        found_by=(
+            "tests/collector/otlp/test_failures.py::test_arguments_that_were_cut_here_are_no_fault_of_the_model",
+        ),
+    ),
+    Break(
+        name="otlp-bytes-hang-on-the-encoding",
+        promise="Equal calls of two exporters have other arguments where one of them writes JSON.",
+        file="collector/toolfault_collector/otlp/encoding/json_body.py",
+        old="given = b64decode(padded, validate=True).hex()",
+        new="b64decode(padded, validate=True)",
+        found_by=(
+            "tests/collector/otlp/test_receiver.py::test_bytes_are_the_same_in_both_encodings",
         ),
     ),
     Break(

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import gc
+import gzip
 import json
 import sqlite3
+import tracemalloc
 from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
+from random import Random
 
 import pytest
 from fastapi.testclient import TestClient
@@ -24,11 +28,12 @@ from toolfault_collector.doctor.checks import examine
 from toolfault_collector.doctor.recount import recount
 from toolfault_collector.errors import OverQuota
 from toolfault_collector.http.app import create_app
+from toolfault_collector.otlp.encoding.items import MAX_ITEMS
 from toolfault_collector.pipeline.quota import Quota
 from toolfault_collector.protocol.records import Context
 from toolfault_collector.protocol.submission import read_events
 from toolfault_collector.runtime import Collector
-from toolfault_collector.settings import Settings
+from toolfault_collector.settings import MIB, Settings
 from toolfault_collector.storage.database.engine import (
     read_connection,
     sqlite_path,
@@ -167,6 +172,65 @@ def test_a_batch_that_was_not_stored_costs_nothing(
         assert client.post(path, content=batch).status_code == 200
         over = client.post(path, content=ten())
         assert "quota" in over.text, over.text
+
+
+def _no_json() -> bytes:
+    return b'{"events": ["' + Random(7).randbytes(MIB).hex().encode()
+
+
+def _too_many_events() -> bytes:
+    return json.dumps(
+        {"events": [{"event_id": Random(n).randbytes(500).hex()} for n in range(1_001)]}
+    ).encode()
+
+
+def _too_many_spans() -> bytes:
+    return as_json([span(1, number, "x" * 100) for number in range(MAX_ITEMS + 1)])
+
+
+def _over_quota() -> bytes:
+    return as_json([span(1, n, Random(n).randbytes(500).hex()) for n in range(300)])
+
+
+@pytest.mark.parametrize(
+    ("path", "made", "status"),
+    [
+        ("/v1/events", _no_json, 400),
+        ("/v1/traces", _no_json, 400),
+        ("/v1/events", _too_many_events, 413),
+        ("/v1/traces", _too_many_spans, 413),
+        ("/v1/traces", _over_quota, 503),
+    ],
+    ids=["no-json", "no-otlp", "events", "spans", "quota"],
+)
+def test_refused_batches_do_not_stay_in_memory(
+    sqlite_url: str, path: str, made: Callable[[], bytes], status: int
+) -> None:
+    """Nothing holds a batch that is refused, also while Python looks for no cycles."""
+    settings = Settings(database_url=sqlite_url, quota_events_per_minute=1)
+    collector = Collector(settings)
+    with write_transaction(collector.engine) as conn:
+        project_id = ensure_project(conn, "demo")
+        key = create_key(conn, project_id, "ingest")
+    headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+    headers["Content-Encoding"] = "gzip"
+    body = made()
+    batch = gzip.compress(body)
+    with TestClient(create_app(settings, collector=collector), headers=headers) as client:
+        collector.quota.spend(project_id, 1)
+        client.post(path, content=batch)  # what is loaded once
+        gc.collect()
+        gc.disable()
+        tracemalloc.start()
+        try:
+            for _ in range(4):
+                assert client.post(path, content=batch).status_code == status
+            held = tracemalloc.get_traced_memory()[0]
+        finally:
+            tracemalloc.stop()
+            gc.enable()
+
+    assert held < 2 * len(body)  # of the last one the client may hold something
 
 
 @POSTGRESQL

@@ -414,6 +414,23 @@ def test_agents_end_with_what_started_them(demo: Demo, tmp_path: Path, killed: s
             os.close(end)
 
 
+@pytest.mark.long  # half a minute: so long they try to deliver
+def test_agents_without_an_input_say_how_it_went():
+    """Where the input is closed they read none: no traceback, and the reason of their end."""
+    command = [sys.executable, "-m", "toolfault_demo", "--days", "1"]
+    done = subprocess.run(
+        ["sh", "-c", 'exec "$@" <&-', "sh", *command],
+        env={**os.environ, "TOOLFAULT_DSN": "http://key@127.0.0.1:1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert "did not take" in json.loads(done.stdout)["error"]
+    assert "Traceback" not in done.stderr
+    assert done.returncode == 1
+
+
 def _descendants(pid: int) -> list[int]:
     """Return the processes that a process started, those of these, and so on."""
     path = Path(f"/proc/{pid}/task/{pid}/children")

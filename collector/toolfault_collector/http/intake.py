@@ -80,6 +80,9 @@ class Intake(ABC, Generic[Batch]):
             self._collector.metrics.requests.labels("gone").inc()
             return
         except Problem as problem:
+            # It holds the frames that it came through, and in them the batch, which may be large
+            # and of a sender that is slow to read the answer.
+            let_frames_go(problem)
             if problem.status != 408 and "expect" not in headers:
                 await incoming.drain()
             await self.refuse(send, scope, problem)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from toolfault_collector.otlp.calls.spans import LogRecord, Span, SpanEvent
 from toolfault_collector.otlp.encoding.dumps import is_dump, read_dump
+from toolfault_collector.otlp.encoding.items import MAX_ATTRIBUTES, MAX_ITEM, MAX_LIST
 
 TRACE, SPAN, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331", "00f067aa0ba902b7"
 START, END = 1_760_000_000_123_456, 1_760_000_000_223_456
@@ -124,6 +125,28 @@ def test_every_shape_gives_the_same_span(value: dict[str, Any]) -> None:
     assert list(read_dump(value)) == [WANTED]
     assert list(read_dump([value, {"spans": [value]}, 7, "x"])) == [WANTED, WANTED]
     assert is_dump(value)
+
+
+def test_nothing_of_a_file_is_cut() -> None:
+    """A message that is longer than a sender's may be is whole, and its neighbours are there."""
+    long = {"gen_ai.input.messages": json.dumps(["x" * 2 * MAX_ITEM])}
+    many = {f"llm.input_messages.{n}.message.role": "user" for n in range(MAX_ATTRIBUTES)}
+    attributes = {**many, **long, **NAMES}
+    (span,) = read_dump({**PYTHON, "attributes": _listed(attributes)})
+    assert isinstance(span, Span)
+    assert dict(span.attributes) == attributes
+    values = {"arrayValue": {"values": [{"intValue": "1"}] * (MAX_LIST + 1)}}
+    (span,) = read_dump({**PYTHON, "attributes": [{"key": "list", "value": values}]})
+    assert isinstance(span, Span)
+    assert span.attributes["list"] == [1] * (MAX_LIST + 1)
+
+
+def test_plain_values_of_attributes_are_read() -> None:
+    """Programs that write spans down list keys and values without the types of OTLP, too."""
+    listed = [{"key": key, "value": value} for key, value in {**NAMES, "n": 7, "no": None}.items()]
+    (span,) = read_dump({**PYTHON, "attributes": listed})
+    assert isinstance(span, Span)
+    assert dict(span.attributes) == {**NAMES, "n": 7, "no": None}
 
 
 def test_phoenix_exports_are_read_by_their_columns() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from tests.collector.importers.documented import table
 
 from toolfault_collector.importers.classify import Classification, classify
 from toolfault_collector.otlp.calls.failures import SOFT_RULES, rule_of_failure, soft_failure
+from toolfault_collector.otlp.encoding.items import MAX_TEXT, Room
 
 
 def _classified(text: str, **known: Any) -> Classification:
@@ -38,6 +40,14 @@ def test_arguments_that_are_no_json_are_told_by_themselves() -> None:
     found = _classified(held_back, arguments='{"seats": 4', error_type="_OTHER")
     assert found.code == "malformed_json"
     assert _classified(held_back, arguments='{"seats": 4}').code == "unclassified"
+
+
+def test_arguments_that_were_cut_here_are_no_fault_of_the_model() -> None:
+    """What the receiver leaves out of a long text is not missing in what the model wrote."""
+    text = json.dumps({"page": "x" * MAX_TEXT})
+    cut = Room().text(text)
+    assert len(cut) < len(text)
+    assert _classified("", arguments=cut).code == "unclassified"
 
 
 def test_the_soft_rules_are_those_of_the_table() -> None:

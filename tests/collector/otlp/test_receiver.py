@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
 import json
 from collections.abc import Callable, Iterator
@@ -29,6 +30,8 @@ from tests.factories import success
 from tests.running import RunningCollector, new_key
 
 from toolfault_collector.doctor.recount import recount
+from toolfault_collector.otlp.encoding import json_body, protobuf
+from toolfault_collector.protocol.steps import finish
 from toolfault_collector.storage.database.engine import open_engine
 from toolfault_collector.storage.tables import (
     otlp_request,
@@ -398,3 +401,21 @@ def test_received_requests_are_kept(own: RunningCollector, request: pytest.Fixtu
         ("search", "failure"),
         ("GET /", "no call"),
     ]
+
+
+@pytest.mark.parametrize("raw", [b"", b"\x00", b"\xfb\xef\xff", bytes(range(256))])
+def test_bytes_are_the_same_in_both_encodings(raw: bytes) -> None:
+    """JSON has them in base64, also in that of addresses and without its end."""
+    request = ExportTraceServiceRequest()
+    made = request.resource_spans.add().scope_spans.add().spans.add()
+    made.trace_id, made.span_id = b"t" * 16, b"s" * 8
+    made.attributes.add(key="raw").value.bytes_value = raw
+    (expected,) = finish(protobuf.read_spans(request.SerializeToString())).read
+    assert expected.attributes == {"raw": raw.hex()}
+
+    for written in (base64.b64encode(raw), base64.urlsafe_b64encode(raw).rstrip(b"=")):
+        plain = span(1, 1, "", raw="")
+        plain |= {"traceId": made.trace_id.hex(), "spanId": made.span_id.hex()}
+        plain["attributes"] = [{"key": "raw", "value": {"bytesValue": written.decode()}}]
+        (found,) = finish(json_body.read_spans(as_json([plain]))).read
+        assert found.attributes == expected.attributes

@@ -26,6 +26,7 @@ from toolfault_collector.importers.classify.soft import soft_rule
 from toolfault_collector.otlp.calls.dialects import Reading, decoded
 from toolfault_collector.otlp.calls.messages import text_of_result
 from toolfault_collector.otlp.calls.spans import JSON, LogRecord, Span
+from toolfault_collector.otlp.encoding.items import CUT
 
 __all__ = [
     "EXCEPTION_EVENTS",
@@ -330,6 +331,7 @@ def rule_of_failure(
     if (
         isinstance(arguments, str)
         and arguments.lstrip()[:1] == "{"
+        and not arguments.endswith(CUT)  # then it is the receiver who left out their end
         and decoded(arguments) is arguments
     ):
         return "json"

@@ -258,11 +258,19 @@ def _spread(key: str, value: JSON, into: dict[str, JSON], depth: int = 0) -> Non
 
 
 def _attributes(value: JSON) -> dict[str, JSON]:
-    """Read attributes: an object, or OTLP's list of keys and typed values."""
+    """Read attributes: an object, or a list of keys with values, typed as OTLP's or plain.
+
+    Nothing is cut, as a sender's are: an argument, a message without its end is no JSON any more.
+    """
     value = decoded(value)
     if isinstance(value, Mapping):
         return {str(key): each for key, each in value.items() if not _is_nothing(each)}
-    return json_body.attributes_of({"attributes": value}, Room())
+    found = json_body.attributes_of({"attributes": value}, Room(bounded=False))
+    for each in objects_of(value):
+        key, plain = each.get("key"), each.get("value")
+        if isinstance(key, str) and not isinstance(plain, Mapping):
+            found[key] = plain
+    return found
 
 
 def _time(value: _Json, *keys: str) -> int:
@@ -356,7 +364,7 @@ def _log_record(value: _Json, resource: _Json, scope: str) -> LogRecord:
         event_name=_word(value.get("eventName", value.get("event_name"))),
         time_us=_time(value, "timeUnixNano", "time_unix_nano", "observedTimeUnixNano"),
         severity=severity if isinstance(severity, int) else 0,
-        body=json_body.any_value(value.get("body"), Room()),
+        body=json_body.any_value(value.get("body"), Room(bounded=False)),
         attributes=_attributes(value.get("attributes")),
         resource=resource,
         scope=scope,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from sys import maxsize
 from typing import Any, Final, Generic, Literal, TypeVar
 
 from toolfault_collector.protocol.decode import BadBatch
@@ -86,16 +87,27 @@ class Items(Generic[Item]):
 
 
 class Room:
-    """How much text one item may still have; what is beyond is cut with a mark."""
+    """How much one item may still have: a text beyond it is cut with a mark, the rest left out.
 
-    __slots__ = ("_left",)
+    Args:
+        bounded: Whether there is a limit; a file that somebody imports has one as a whole.
 
-    def __init__(self) -> None:
-        self._left = MAX_ITEM
+    Attributes:
+        attributes: How many attributes it may have.
+        members: How many members one list or object.
+    """
+
+    __slots__ = ("_left", "_longest", "attributes", "members")
+
+    def __init__(self, *, bounded: bool = True) -> None:
+        self._longest, self._left = (MAX_TEXT, MAX_ITEM) if bounded else (maxsize, maxsize)
+        self.attributes, self.members = (
+            (MAX_ATTRIBUTES, MAX_LIST) if bounded else (maxsize, maxsize)
+        )
 
     def text(self, text: str) -> str:
         """Return *text*, cut to what there is room for, without what no column can hold."""
-        most = min(MAX_TEXT, self._left)
+        most = min(self._longest, self._left)
         if len(text) > most:
             text = text[:most] + CUT
         self._left = max(0, self._left - len(text))

@@ -8,6 +8,7 @@ protobuf's own `json_format` makes of it is wrong for ids, which it takes for ba
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
@@ -15,10 +16,8 @@ import msgspec
 
 from toolfault_collector.otlp.calls.spans import LogRecord, Span, SpanEvent, SpanStatus
 from toolfault_collector.otlp.encoding.items import (
-    MAX_ATTRIBUTES,
     MAX_DEPTH,
     MAX_EVENTS,
-    MAX_LIST,
     BadBody,
     BadItem,
     Items,
@@ -44,6 +43,7 @@ _KINDS: Final[dict[Any, str]] = {
 _CUMULATIVE: Final = (2, "AGGREGATION_TEMPORALITY_CUMULATIVE")
 _HEX: Final = re.compile(r"[0-9a-f]+", re.ASCII)
 _DIGITS: Final = re.compile(r"-?[0-9]{1,19}", re.ASCII)
+_ALPHABET: Final = str.maketrans("-_", "+/")
 _LARGEST: Final = 2**1_000  # what a double surely holds
 _UPPER: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _NUMBERS: Final = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
@@ -228,11 +228,11 @@ def _metric(metric: Mapping[str, Any], resource: Mapping[str, Any], _scope: str)
 
 
 def attributes_of(item: Mapping[str, Any], room: Room) -> dict[str, Any]:
-    """Return the attributes of *item*; those beyond the limit are left out."""
+    """Return the attributes of *item*; those that there is no *room* for are left out."""
     found: dict[str, Any] = {}
     for pair in _objects(item, "attributes"):
         key = pair.get("key")
-        if isinstance(key, str) and len(found) < MAX_ATTRIBUTES:
+        if isinstance(key, str) and len(found) < room.attributes:
             found[room.text(key)] = any_value(pair.get("value"), room)
     return found
 
@@ -250,14 +250,14 @@ def any_value(value: Any, room: Room, depth: int = 0) -> Any:
 
 def _array(given: Any, room: Room, depth: int) -> Any:
     values = _list(given, "values") if isinstance(given, dict) else []
-    return [any_value(each, room, depth + 1) for each in values[:MAX_LIST]]
+    return [any_value(each, room, depth + 1) for each in values[: room.members]]
 
 
 def _pairs(given: Any, room: Room, depth: int) -> Any:
     pairs = _objects(given, "values") if isinstance(given, dict) else []
     return {
         room.text(key): any_value(each.get("value"), room, depth + 1)
-        for each in pairs[:MAX_LIST]
+        for each in pairs[: room.members]
         if isinstance(key := each.get("key"), str)
     }
 
@@ -270,6 +270,16 @@ def _number(given: Any, _room: Room, _depth: int) -> Any:
     return float(given) if isinstance(given, int | float) else None
 
 
+def _bytes(given: str, room: Room) -> str:
+    """Return bytes, which JSON has in base64 of either alphabet, as `protobuf` does."""
+    try:
+        padded = given.translate(_ALPHABET) + "=" * (-len(given) % 4)
+        given = b64decode(padded, validate=True).hex()
+    except ValueError:
+        pass  # a sender that writes something else
+    return room.text(given)
+
+
 _VALUES: Final[Mapping[str, Callable[[Any, Room, int], Any]]] = {
     camel: read
     for name, read in {
@@ -279,7 +289,9 @@ _VALUES: Final[Mapping[str, Callable[[Any, Room, int], Any]]] = {
         "doubleValue": _number,
         "arrayValue": _array,
         "kvlistValue": _pairs,
-        "bytesValue": lambda given, room, _: room.text(given) if isinstance(given, str) else None,
+        "bytesValue": lambda given, room, _: (
+            _bytes(given, room) if isinstance(given, str) else None
+        ),
     }.items()
     for camel in (name, _snake(name))
 }
