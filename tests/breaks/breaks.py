@@ -1656,8 +1656,8 @@ BREAKS: Final = (
         name="facets-of-a-look-count-for-all",
         promise="Facets of a filtered list count failures of other queries of the same look.",
         file="dashboard/toolfault_dashboard/queries/failures/facets.py",
-        old='rows.c[f"own_{queries.index(query)}"] == 1)\n',
-        new="rows.c.own_0 == 1)\n",
+        old='rows.c[f"own_{queries.index(query)}"] == 1, rows.c)',
+        new="rows.c.own_0 == 1, rows.c)",
         found_by=("tests/dashboard/queries/test_recount.py",),
     ),
     Break(

@@ -42,12 +42,12 @@ class Intake(ABC, Generic[Batch]):
     Attributes:
         types: Content types that are taken.
         over_quota: Status of what exceeds the quota of its project.
-        full: Status of what there is no room for on the disk.
+        tells_full: Whether a full disk is told from a busy one, by 507.
     """
 
     types: ClassVar[Collection[str]] = (JSON,)
     over_quota: ClassVar[int] = 429
-    full: ClassVar[int] = 507
+    tells_full: ClassVar[bool] = True
 
     def __init__(self, collector: Collector) -> None:
         self._collector = collector
@@ -136,8 +136,8 @@ class Intake(ABC, Generic[Batch]):
         if isinstance(result, Exception):
             charged.clear()  # an error holds the frames that it came through
         if isinstance(result, StoreUnavailable):
-            full = result.kind == "full" and self.full == 507
-            raise disk_full() if full else unavailable() from result
+            is_full = result.kind == "full" and self.tells_full
+            raise disk_full() if is_full else unavailable() from result
         if isinstance(result, Exception):
             raise result
         return charged[0], result

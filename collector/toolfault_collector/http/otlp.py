@@ -77,7 +77,7 @@ class OtlpEndpoint(Intake[TraceSubmission]):
 
     types = _TYPES.keys()
     over_quota = 503
-    full = 503  # no exporter sends again after 507
+    tells_full = False  # no exporter sends again after 507
 
     def read(
         self, body: bytes, content_type: str, key: ApiKey, scope: Scope, headers: Headers

@@ -140,6 +140,14 @@ def test_conditions_about_issues_are_about_the_same_one(
     assert apart > 0
 
 
+def test_what_a_page_shows_of_a_key_has_a_title() -> None:
+    """A facet, and a column that can be added to the list, is not shown without a heading."""
+    shown = [key for key in KEYS.values() if key.facet or key.is_column]
+    assert [key.name for key in shown if not key.title] == []
+    ranks = sorted(key.facet for key in shown if key.facet)
+    assert ranks == list(range(1, len(ranks) + 1))
+
+
 def test_every_key_selects_something_and_not_everything(
     conn: Connection, project: int, stored: Tables
 ) -> None:

@@ -137,9 +137,7 @@ def _sums(conn: Connection, scope: Scope, group: ColumnElement[Any]) -> Select[A
 
 
 def _row(name: str, members: Iterable[Row[Any]], prices: Prices) -> CostRow:
-    chains = spent = given_up = trips = timed = with_tokens = priced = tokens = time_lost = (
-        money
-    ) = 0.0
+    chains = spent = given_up = trips = timed = counted = priced = tokens = time_lost = money = 0.0
     for row in members:
         chains += float(row.chains)
         spent += float(row.calls_spent)
@@ -147,7 +145,7 @@ def _row(name: str, members: Iterable[Row[Any]], prices: Prices) -> CostRow:
         trips += float(row.round_trips)
         timed += float(row.chains_timed)
         time_lost += float(row.time_lost_ms or 0)
-        with_tokens += float(row.chains_with_tokens)
+        counted += float(row.chains_with_tokens)
         tokens += float(row.tokens_lost or 0)
         cost = prices.cost(row.model, whole(float(row.tokens_lost or 0)))
         if cost is not None:
@@ -161,8 +159,8 @@ def _row(name: str, members: Iterable[Row[Any]], prices: Prices) -> CostRow:
         round_trips=whole(trips),
         time_lost_ms=time_lost if timed else None,
         chains_timed=whole(timed),
-        tokens_lost=whole(tokens) if with_tokens else None,
-        chains_with_tokens=whole(with_tokens),
+        tokens_lost=whole(tokens) if counted else None,
+        chains_with_tokens=whole(counted),
         money_lost=money if priced else None,
         chains_priced=whole(priced),
     )

@@ -303,7 +303,7 @@ def _in_time(scope: Scope, change: ChangeRow, window: int | None) -> tuple[Scope
 
 
 def _untimed_of_either(conn: Connection, before: Scope, after: Scope) -> int:
-    """Return the number of failures without a time, each once, if no cohort named a time."""
+    """Return how many failures without a time the cohorts would have if none named a time."""
     cohorts = [
         replace(each, query=each.query.without("time", "since", "until"))
         for each in (before, after)

@@ -179,9 +179,9 @@ def in_segments(
         if together is None or len(pieces) < 2:
             return once_more(narrowed)
         found = []
-        for number, day in enumerate(pieces, end - len(pieces)):
+        for number, piece in enumerate(pieces, end - len(pieces)):
             counting(conn, number, ends[-1])
-            found.append(kept(day, once_more))
+            found.append(kept(piece, once_more))
         counting(conn, end, ends[-1])
         return together(found, *args)
 
@@ -337,7 +337,7 @@ def _pieces(segment: _Segment, versions: dict[int, int], now: int | None) -> Seq
             return (segment,)
         first = (begin // QUARTER_US + 1) * QUARTER_US
         last = now if end is None else end
-        if EVERY_QUARTER not in versions:  # what lies behind all that was written is one day
+        if EVERY_QUARTER not in versions:  # what lies behind all that was written is one piece
             last = min(last, max(versions, default=0) + QUARTER_US + 1)
         inner = range(first, last, QUARTER_US)
         return [_Segment(*each, keep=True) for each in pairwise((begin, *inner, end))]

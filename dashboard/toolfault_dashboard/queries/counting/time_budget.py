@@ -1,10 +1,9 @@
 """The time a page may count: once it is over, the page says how far it is instead of waiting.
 
-What was counted of whole days is kept (``queries.counting.segments``), so a question may be left
-off between two of them and asked again without losing anything. The API, files and the command line
-have no
-budget: they get the answer however long it takes. A page has one; when it is spent the page says
-how far it is and loads itself again, and who leaves it lets nobody count for nothing.
+What was counted of whole days is kept (``queries.counting.segments``), so counting can stop between
+two days and go on later without losing anything. The API, files and the command line have no
+budget: they get the answer however long it takes. A page has one. When it is spent, the page says
+how far it is and loads itself again; for a reader who has left, nothing goes on.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 A failure with issues of different codes has the own code ``invalid_input``; under that alone nobody
 would find that a field was missing. So it stands in the row of each of its codes, once. What is
-drawn or added up as segments of a whole (failures over time, the cost of chains) goes by the own
-code.
+drawn or added up as parts of a whole (failures over time, the cost of chains) goes by the own code.
 """
 
 from __future__ import annotations

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 from sqlalchemy import (
     ColumnElement,
-    CompoundSelect,
     Connection,
     Select,
     case,
@@ -29,7 +28,7 @@ from toolfault_dashboard.queries.counting.segments import (
     may_be_stored,
 )
 from toolfault_dashboard.queries.counting.together import Question, ask_together
-from toolfault_dashboard.queries.failures.codes import failures_by_issue_code, of_other_issues
+from toolfault_dashboard.queries.failures.codes import failures_by_issue_code
 from toolfault_dashboard.queries.failures.failures import count_failures
 from toolfault_dashboard.queries.failures.matches import FEW, Matches, is_of_index, matches
 from toolfault_dashboard.queries.failures.newest import newest
@@ -198,7 +197,9 @@ def _at_once(conn: Connection, groups: _Groups, most: Mapping[Scope, int]) -> li
     """Count those *groups* by one statement that are of small windows, and take them out."""
     small = {scope for scope, _ in groups if scope not in most and is_asked_at_once(conn, scope)}
     own = [(group[0], tuple(groups.pop(group))) for group in list(groups) if group[0] in small]
-    answers = ask_together(conn, [_question(scope, keys) for scope, keys in own])
+    answers = ask_together(
+        conn, [_question(scope, keys, failures_of(scope)) for scope, keys in own]
+    )
     return [
         line for (_, keys), rows in zip(own, answers, strict=True) for line in _lines(keys, rows)
     ]
@@ -206,14 +207,10 @@ def _at_once(conn: Connection, groups: _Groups, most: Mapping[Scope, int]) -> li
 
 def _kind_of(key: str, scope: Scope) -> str:
     """Return which keys are counted together: those with the same answer, in one pass."""
-    if key in _JOINED or (key == "chain" and is_of_index(scope)):
+    if key in _OF_ISSUES or (key == "chain" and is_of_index(scope)):
         return key
     # Where rows are read to find failures, they are read once for all columns.
     return "indexed" if key in _INDEXED and is_of_index(scope) else "rows"
-
-
-def _question(scope: Scope, keys: tuple[str, ...]) -> Question:
-    return Question(_statement(scope, failures_of(scope), keys), len(keys))
 
 
 def _counted(
@@ -284,7 +281,7 @@ def _looked_at(conn: Connection, scope: Scope, looks: _Looks) -> list[_Line]:
     queries = list(dict(looks))
     # Whole, also what the scope says too: all that a query says of issues is about one of them.
     own = [failures_of(replace(scope, query=each)) for each in queries]
-    columns = {key for _, keys in looks for key in keys} - _JOINED.keys() - {"chain"} | {"code"}
+    columns = {key for _, keys in looks for key in keys} - _OF_ISSUES - {"chain"} | {"code"}
     rows = (
         select(
             *(tool_call.c[name] for name in ("id", "chain_id", *sorted(columns))),
@@ -294,7 +291,7 @@ def _looked_at(conn: Connection, scope: Scope, looks: _Looks) -> list[_Line]:
         .cte("failures")
     )
     questions = [
-        _of_failures(scope, rows.c, keys, rows.c[f"own_{queries.index(query)}"] == 1)
+        _question(scope, keys, rows.c[f"own_{queries.index(query)}"] == 1, rows.c)
         for query, keys in looks
     ]
     questions += [
@@ -322,27 +319,34 @@ def _widest(queries: Sequence[Query], own: Sequence[ColumnElement[bool]]) -> lis
     return [own[place] for place in kept]
 
 
-def _of_failures(
-    scope: Scope, row: Any, keys: tuple[str, ...], own: ColumnElement[bool]
+def _question(
+    scope: Scope, keys: tuple[str, ...], where: ColumnElement[bool], row: Any = tool_call.c
 ) -> Question:
-    """Return what `_statement` asks, of rows of failures that were found before."""
+    """Return the select of failures by *keys*: columns of a call in one pass, or one of its issues.
+
+    Args:
+        scope: Says what an open chain is.
+        keys: What to count the values of.
+        where: Which failures.
+        row: The columns of the calls, or of those that were found before.
+    """
     rows = row.id.table
     if keys == ("field",):
         named = (issue.c.tool_call_id == row.id) & (issue.c.root_field != "")
         value: Any = func.coalesce(issue.c.root_field, "").label("value")
         fields = _distinct(value, row.id).select_from(rows.outerjoin(issue, named))
-        return Question(fields.where(own).group_by(value), 1)
+        return Question(fields.where(where).group_by(value), 1)
     if keys == ("code",):
         code, of_issue = issue.c.code.label("code"), issue.c.tool_call_id == row.id
-        others = _distinct(code, row.id).select_from(rows.join(issue, of_issue))
-        of_own = select(row.code.label("code"), func.count().label("n")).where(own)
-        others = others.where(own, issue.c.code != row.code).group_by(code)
+        others = _distinct(code, row.id).select_from(issue.join(rows, of_issue))
+        of_own = select(row.code.label("code"), func.count().label("n")).where(where)
+        others = others.where(where, issue.c.code != row.code).group_by(code)
         return Question(union_all(of_own.group_by(row.code), others), 1)
     if "chain" in keys:
         of_call = (chain.c.project_id == scope.project_id) & (chain.c.chain_id == row.chain_id)
         rows = rows.outerjoin(chain, of_call)
     columns = [_outcome(scope) if key == "chain" else row[key] for key in keys]
-    counted = select(*columns, func.count()).select_from(rows).where(own).group_by(*columns)
+    counted = select(*columns, func.count()).select_from(rows).where(where).group_by(*columns)
     return Question(counted, len(keys))
 
 
@@ -357,22 +361,11 @@ def _distinct(value: Any, number: ColumnElement[int]) -> Select[Any]:
 def _where(
     conn: Connection, scope: Scope, where: ColumnElement[bool], keys: tuple[str, ...]
 ) -> list[_Line]:
-    return _lines(keys, conn.execute(_statement(scope, where, keys)))
-
-
-def _statement(
-    scope: Scope, where: ColumnElement[bool], keys: tuple[str, ...]
-) -> Select[Any] | CompoundSelect[Any]:
-    """Return the select of failures by *keys*: columns of a call in one pass, or a joined one."""
-    if keys[0] in _JOINED:
-        return _JOINED[keys[0]](scope, where)
-    columns = [_outcome(scope) if key == "chain" else tool_call.c[key] for key in keys]
-    rows = tool_call.outerjoin(chain, _OF_CALL) if "chain" in keys else tool_call
-    return select(*columns, func.count()).select_from(rows).where(where).group_by(*columns)
+    return _lines(keys, conn.execute(_question(scope, keys, where).statement))
 
 
 def _lines(keys: tuple[str, ...], rows: Iterable[Any]) -> list[_Line]:
-    """Return the rows of `_statement` key by key."""
+    """Return the rows of a `_question` key by key."""
     found: Counter[tuple[str, str]] = Counter()
     for *values, failures in rows:
         for key, value in zip(keys, values, strict=True):
@@ -414,30 +407,9 @@ def _ranked(query: Query, key: str, counts: Counter[str], limit: int) -> tuple[F
     )
 
 
-def _by_field(_: Scope, where: ColumnElement[bool]) -> Select[Any]:
-    named = (issue.c.tool_call_id == tool_call.c.id) & (issue.c.root_field != "")
-    value: Any = func.coalesce(issue.c.root_field, "").label("value")
-    return (
-        select(value, func.count(func.distinct(tool_call.c.id)))
-        .select_from(tool_call.outerjoin(issue, named))
-        .where(where)
-        .group_by(value)
-    )
+_OF_ISSUES: Final = frozenset({"code", "field"})
+"""Keys whose values stand with the issues: each is counted in a pass of its own."""
 
-
-def _by_code(_: Scope, where: ColumnElement[bool]) -> CompoundSelect[Any]:
-    own = select(tool_call.c.code.label("code"), func.count().label("n")).where(where)
-    return union_all(own.group_by(tool_call.c.code), of_other_issues(where, sampled=False))
-
-
-_OF_CALL: Final = (chain.c.project_id == tool_call.c.project_id) & (
-    chain.c.chain_id == tool_call.c.chain_id
-)
-_Statement = Select[Any] | CompoundSelect[Any]
-_JOINED: Final[dict[str, Callable[[Scope, ColumnElement[bool]], _Statement]]] = {
-    "code": _by_code,
-    "field": _by_field,
-}
 _OF_SEVERAL: Final = frozenset({"code", "field", "variant"})
 """Keys of which a failure may have more than one value."""
 
