@@ -103,9 +103,9 @@ _OF_QUARTERS: Final[tuple[_Ask, ...]] = (
     _fixes,
 )
 _OF_DAYS: Final[tuple[_Ask, ...]] = (*_OF_QUARTERS, trends_by_tool, detected_changes)
-_OF_EACH_DAY: Final[tuple[_Ask, ...]] = (_cohort,)
-"""What has answers that are worth storing, of days and of their quarters; of cohorts of comparisons
-those of days alone, and one at a time, since each is as large as all others together."""
+_COHORT: Final[tuple[_Ask, ...]] = (_cohort,)
+"""What has answers that are worth storing, of days and of their quarters; cohorts of comparisons
+are asked for one day at a time, since each is as large as all other answers together."""
 
 _OF_A_TOOL: Final[tuple[_Ask, ...]] = (
     queries.overview,
@@ -175,7 +175,9 @@ class Storing:
                     return stored
             stored += self._keep(project_id, oldest)
             forget_stored(self._engine, project_id)
-        self._done[project_id] = versions
+        # What is not over yet will be, and then be worth storing, though nothing comes to it.
+        today = now // DAY_US * DAY_US
+        self._done[project_id] = {at: each for at, each in versions.items() if at < today}
         return stored
 
     def _questions(self, whole: Scope, changed: Set[int]) -> Iterator[tuple[Sequence[_Ask], Scope]]:
@@ -185,7 +187,7 @@ class Storing:
         windows = [*_windows(_shown(changed, whole.now), whole.now)]
         for tool in _tools(self._engine, whole, self._tools) if windows else ():
             for asks, ends in windows:
-                if asks is not _OF_EACH_DAY:
+                if asks is not _COHORT:
                     yield _OF_A_TOOL, between(tool, *ends)
 
     def _ask(
@@ -250,12 +252,10 @@ def _windows(changed: Set[int], now: int) -> Iterator[tuple[Sequence[_Ask], tupl
         yield _OF_DAYS, (days[0], today)
     # A window is cut where it holds a whole day: each has the later quarters of the day before
     # that one, and the earlier quarters of the day after it.
-    begins = {each - before for each in days for before in (2 * DAY_US, 0)}
+    begins = {each - before for each in days for before in (2 * DAY_US, DAY_US, 0)}
     for day in sorted(each for each in begins if each + DAY_US < today):
-        yield _OF_QUARTERS, (day + QUARTER_US, min(day + 3 * DAY_US - QUARTER_US, now))
-    for day in days:
-        if day < today:
-            yield _OF_EACH_DAY, (day, day + DAY_US)
+        for asks in (_OF_QUARTERS, _COHORT):
+            yield asks, (day + QUARTER_US, min(day + 3 * DAY_US - QUARTER_US, now))
 
 
 def _shown(days: Set[int], now: int) -> Set[int]:

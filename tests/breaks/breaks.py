@@ -341,11 +341,39 @@ BREAKS: Final = (
         name="pages-comparisons-read-stored-days",
         promise="After a start a comparison counts anew the days that are stored.",
         file="dashboard/toolfault_dashboard/storing.py",
-        old="            yield _OF_EACH_DAY, (day, day + DAY_US)\n",
-        new="            pass\n",
+        old="(2 * DAY_US, DAY_US, 0)",
+        new="(2 * DAY_US, 0)",
         found_by=(
             "tests/dashboard/queries/test_clusters.py::test_a_comparison_reads_no_day_that_is_stored",
         ),
+    ),
+    Break(
+        name="storing-forgets-quiet-nights",
+        promise="A day to which nothing comes after its last round is counted at every start.",
+        file="dashboard/toolfault_dashboard/storing.py",
+        old="{at: each for at, each in versions.items() if at < today}",
+        new="versions",
+        found_by=(
+            "tests/dashboard/queries/test_clusters.py::test_a_comparison_reads_no_day_that_is_stored",
+        ),
+    ),
+    Break(
+        name="pages-comparisons-read-stored-quarters",
+        promise="After a start a change whose window begins at six counts quarters of days anew.",
+        file="dashboard/toolfault_dashboard/storing.py",
+        old="        for asks in (_OF_QUARTERS, _COHORT):\n",
+        new="        for asks in (_OF_QUARTERS,):\n",
+        found_by=(
+            "tests/dashboard/queries/test_clusters.py::test_a_comparison_reads_no_day_that_is_stored",
+        ),
+    ),
+    Break(
+        name="facets-of-a-look-without-its-size",
+        promise="The count beside values of codes is wrong where nothing else is counted with it.",
+        file="dashboard/toolfault_dashboard/queries/failures/facets.py",
+        old="            sizes.setdefault(scopes[int(place)], failures)\n",
+        new="            sizes.setdefault(scopes[int(place)], failures + 1)\n",
+        found_by=("tests/dashboard/queries/test_recount.py",),
     ),
     Break(
         name="writer-holds-what-it-refused",

@@ -306,18 +306,26 @@ def test_what_is_stored_is_what_the_rows_say(empty: Engine, seed: int) -> None:
 
 
 @_long_on_postgresql
-def test_a_comparison_reads_no_day_that_is_stored(empty: Engine) -> None:
-    """Cohorts that differ in time alone, also those of a change, are made of what is stored."""
-    fleet, seen = _Fleet(empty, 1), list[str]()
+@pytest.mark.parametrize("hours", ["", "T06:00Z"])
+def test_a_comparison_reads_no_day_that_is_stored(empty: Engine, hours: str) -> None:
+    """Cohorts that differ in time alone, also those of a change, are made of what is stored.
+
+    So are those that begin and end with a quarter of a day, and a day to which nothing came after
+    the last round that it saw.
+    """
+    fleet, seen, tomorrow = _Fleet(empty, 1), list[str](), NOW + DAY_US
     fleet.send(40)
-    Storing(empty, days=3, tools=0).store(NOW, lambda: False)
+    storing = Storing(empty, days=5, tools=0)
+    for now in (NOW, tomorrow):
+        storing.store(now, lambda: False)
     started = open_engine(empty.url.render_as_string(hide_password=False))
 
     def note(_conn: object, _cursor: object, statement: str, *_: object) -> None:
         if "tool_call.session_id" in statement or "chain.session_id" in statement:
             seen.append(statement)
 
-    scope = Scope(fleet.project, parse("since:2026-11-17 until:2026-11-20"), NOW)
+    window = parse(f"since:2026-11-17{hours} until:2026-11-21{hours}")
+    scope = Scope(fleet.project, window, tomorrow)
     with read_connection(started) as conn, cut(conn, always=True):
         event.listen(started, "before_cursor_execute", note)
         found = _cohort(conn, scope), _change(conn, scope)

@@ -34,6 +34,7 @@ from toolfault_dashboard.queries.failures.matches import FEW, Matches, is_of_ind
 from toolfault_dashboard.queries.failures.newest import newest
 from toolfault_dashboard.queries.rows import Facet, Facets, FacetValue
 from toolfault_dashboard.queries.scope import Scope
+from toolfault_dashboard.queries.transpose import transposed
 from toolfault_dashboard.search import FACETS, Query, arms_of
 from toolfault_dashboard.search.outcomes import outcome_at
 
@@ -251,7 +252,7 @@ def _in_one_look(
     """Count those *groups* together for which rows have to be read, and take them out.
 
     Each value that is selected makes a query of its own, without it. What any of them asks for is
-    read once, and how many failures each has goes into *sizes*.
+    read once. How many failures a query has goes into *sizes*, where no key of it says so.
     """
     own = [group for group in groups if group[0] not in most and not is_of_index(group[0])]
     if len(own) < 2:
@@ -267,9 +268,9 @@ def _in_one_look(
     whole = replace(scopes[0], query=Query(common))
     segments = in_segments(conn, whole, _looked_at, looks, outcomes=True, together=_together)
     lines = _together(segments, ())
-    for place, scope in enumerate(scopes):
-        failures = sum(line[2] for line in lines if line[:2] == (_SIZE, str(place)))
-        sizes.setdefault(scope, failures)
+    for key, place, failures in lines:
+        if key == _SIZE:
+            sizes.setdefault(scopes[int(place)], failures)
     return [line for line in lines if line[0] != _SIZE]
 
 
@@ -294,9 +295,10 @@ def _looked_at(conn: Connection, scope: Scope, looks: _Looks) -> list[_Line]:
         _question(scope, keys, rows.c[f"own_{queries.index(query)}"] == 1, rows.c)
         for query, keys in looks
     ]
+    told = {query for query, keys in looks if not _OF_SEVERAL.issuperset(keys)}
+    sized = [place for place, query in enumerate(queries) if query not in told]
     questions += [
-        Question(select(func.count()).where(rows.c[f"own_{place}"] == 1), 0)
-        for place in range(len(queries))
+        Question(select(func.count()).where(rows.c[f"own_{place}"] == 1), 0) for place in sized
     ]
     answers = ask_together(conn, questions)
     lines = [
@@ -304,8 +306,8 @@ def _looked_at(conn: Connection, scope: Scope, looks: _Looks) -> list[_Line]:
         for (_, keys), found in zip(looks, answers, strict=False)
         for line in _lines(keys, found)
     ]
-    sizes = [failures for ((failures,),) in answers[len(looks) :]]
-    return lines + [(_SIZE, str(place), failures) for place, failures in enumerate(sizes)]
+    sizes = zip(sized, answers[len(looks) :], strict=True)
+    return lines + [(_SIZE, str(place), failures) for place, ((failures,),) in sizes]
 
 
 def _widest(queries: Sequence[Query], own: Sequence[ColumnElement[bool]]) -> list[Any]:
@@ -366,10 +368,14 @@ def _where(
 
 def _lines(keys: tuple[str, ...], rows: Iterable[Any]) -> list[_Line]:
     """Return the rows of a `_question` key by key."""
+    *columns, numbers = transposed([*rows], len(keys) + 1)
     found: Counter[tuple[str, str]] = Counter()
-    for *values, failures in rows:
-        for key, value in zip(keys, values, strict=True):
-            for name in arms_of(value or "") if key == "variant" else (value or "",):
+    for key, values in zip(keys, columns, strict=True):
+        counts: Counter[str] = Counter()
+        for value, failures in zip(values, numbers, strict=True):
+            counts[value or ""] += failures
+        for value, failures in counts.items():
+            for name in arms_of(value) if key == "variant" else (value,):
                 found[key, name] += int(failures)
     return [(key, value, failures) for (key, value), failures in found.items()]
 
