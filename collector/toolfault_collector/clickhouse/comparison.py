@@ -68,13 +68,14 @@ def _different(
     conn: Connection, there: Connection, shipped: Shipped
 ) -> Iterator[tuple[int, list[Key]]]:
     """Yield how many rows were compared, and the keys of those that differ, part by part."""
-    table = shipped.table
-    names = [column.name for column in table.columns]
+    names = [column.name for column in shipped.table.columns]
     places = [names.index(name) for name in shipped.key]
-    asked = select(table).execution_options(stream_results=True, yield_per=_ROWS_AT_ONCE)
+    asked = select(*as_shipped(shipped)).execution_options(
+        stream_results=True, yield_per=_ROWS_AT_ONCE
+    )
     quoted = ", ".join(f"`{name}`" for name in names)
     for part in conn.execute(asked).partitions():
-        wanted = [(tuple(row[place] for place in places), as_shipped(shipped, row)) for row in part]
+        wanted = [(tuple(row[place] for place in places), tuple(row)) for row in part]
         stored = {
             row
             for keys in parts({key for key, _ in wanted})

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import JSON, Column, Connection, Engine, select
+from sqlalchemy import JSON, ColumnElement, Connection, Engine, Text, cast, func, select
 
 from toolfault_collector import failpoints
 from toolfault_collector.clickhouse import outbox
@@ -81,9 +81,7 @@ class Shipper:
                 (
                     each,
                     _columns(
-                        each,
-                        number,
-                        stored_rows(conn, each, changed[each.table.name], list(each.table.columns)),
+                        stored_rows(conn, each, changed[each.table.name], as_shipped(each)), number
                     ),
                 )
                 for each in SHIPPED
@@ -138,8 +136,16 @@ def _named(entries: Iterable[outbox.Entry]) -> tuple[dict[str, Keys], dict[str, 
     return changed, removed
 
 
+def as_shipped(shipped: Shipped) -> list[ColumnElement[Any]]:
+    """Return the columns of a table of SQL as ClickHouse has them: JSON is the text of it there."""
+    return [
+        func.nullif(cast(column, Text), "null") if isinstance(column.type, JSON) else column
+        for column in shipped.table.columns
+    ]
+
+
 def stored_rows(
-    conn: Connection, shipped: Shipped, keys: Iterable[Key], columns: Sequence[Column[Any]]
+    conn: Connection, shipped: Shipped, keys: Iterable[Key], columns: Sequence[ColumnElement[Any]]
 ) -> Iterator[Sequence[Any]]:
     """Yield *columns* of the rows of *keys* that are stored in SQL, and maybe of some others.
 
@@ -155,29 +161,18 @@ def stored_rows(
             among(conn, column, sorted(set(values)))
             for column, values in zip(of_key, zip(*some, strict=True), strict=True)
         )
-        yield from conn.execute(select(*columns).where(*wanted))
+        yield from conn.execute(select(*columns).where(*wanted)).all()
 
 
-def as_shipped(shipped: Shipped, row: Sequence[Any]) -> tuple[Any, ...]:
-    """Return *row* of SQL as ClickHouse has it: JSON is text there."""
-    return tuple(
-        _json(value) if isinstance(column.type, JSON) else value
-        for column, value in zip(shipped.table.columns, row, strict=True)
-    )
-
-
-def _columns(shipped: Shipped, number: int, rows: Iterable[Sequence[Any]]) -> list[list[Any]]:
+def _columns(rows: Iterable[Sequence[Any]], number: int) -> list[Sequence[Any]]:
     """Return *rows* as the columns that ClickHouse takes; none if there is no row."""
-    columns = [list(values) for values in zip(*rows, strict=True)]
+    columns: list[Sequence[Any]] = list(zip(*rows, strict=True))
     if columns:
-        for index, column in enumerate(shipped.table.columns):
-            if isinstance(column.type, JSON):
-                columns[index] = [_json(each) for each in columns[index]]
         columns.append([number] * len(columns[0]))
     return columns
 
 
-def _insert(conn: Connection, shipped: Shipped, columns: list[list[Any]]) -> None:
+def _insert(conn: Connection, shipped: Shipped, columns: list[Sequence[Any]]) -> None:
     if columns:
         names = [*(column.name for column in shipped.table.columns), VERSION]
         client_of(conn).insert(
@@ -188,10 +183,6 @@ def _insert(conn: Connection, shipped: Shipped, columns: list[list[Any]]) -> Non
             # Months of one block: an import may bring those of decades.
             settings={"max_partitions_per_insert_block": 0},
         )
-
-
-def _json(value: Any) -> str | None:
-    return None if value is None else msgspec.json.encode(value).decode()
 
 
 def _remove(conn: Connection, shipped: Shipped, keys: Keys) -> None:
