@@ -368,6 +368,14 @@ BREAKS: Final = (
         ),
     ),
     Break(
+        name="facets-of-a-readable-window-are-cut",
+        promise="Facets count the newest failures alone where reading all takes less.",
+        file="dashboard/toolfault_dashboard/queries/failures/facets.py",
+        old="(READ_UP_TO, EXACT_UP_TO) if most is None",
+        new="(EXACT_UP_TO, EXACT_UP_TO) if most is None",
+        found_by=("tests/dashboard/queries/test_recount.py",),
+    ),
+    Break(
         name="facets-of-a-look-without-its-size",
         promise="The count beside values of codes is wrong where nothing else is counted with it.",
         file="dashboard/toolfault_dashboard/queries/failures/facets.py",

@@ -362,8 +362,7 @@ def known(large: Engine, _loaded: dict[str, Tables]) -> tuple[Scope, Tables]:
 
 
 def _are_counted(found: Facets, asked: Scope, stored: Tables, most: int) -> None:
-    rows = stored.failures(asked.query, NOW)
-    assert found.counted == min(most, len(rows))
+    assert found.counted == len(stored.failures(asked.query, NOW))
     assert found.exact == all(facet.exact for facet in found.facets)
     assert [facet.key for facet in found.facets] == list(FACETS)
     for facet in found.facets:
@@ -404,6 +403,22 @@ def test_facets_of_more_than_can_be_counted_say_which_failures_they_count(
 ) -> None:
     """A facet counts all failures or exactly the newest, and says so."""
     _are_counted(queries.facets(conn, asked, limit=1_000, most=most), asked, stored, most)
+
+
+_FACETS = "toolfault_dashboard.queries.failures.facets"
+
+
+@on_engines("text", ["-tool:http_request since:14d", "code:wrong_type model:gpt-5"])
+def test_facets_of_a_window_that_can_be_read_count_all_failures(
+    monkeypatch: pytest.MonkeyPatch, conn: Connection, asked: Scope, stored: Tables
+) -> None:
+    """Of a window that is not too large they count all, also of more than are exact elsewhere."""
+    monkeypatch.setattr(f"{_FACETS}.EXACT_UP_TO", 10)
+    found = queries.facets(conn, asked, limit=1_000)
+    assert found.exact
+    _are_counted(found, asked, stored, most=2**31)
+    monkeypatch.setattr(f"{_FACETS}.READ_UP_TO", 10)
+    _are_counted(queries.facets(conn, asked, limit=1_000), asked, stored, most=10)
 
 
 @on_engines("text,most", NEWEST[2:], history="large_url", long=NEWEST[:2])

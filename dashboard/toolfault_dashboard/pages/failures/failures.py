@@ -87,7 +87,6 @@ class FailuresContext(Context):
     total: Doc[int, "Failures of the view."]
     facets: Doc[tuple[FacetGroup, ...], "Facets with live counts."]
     facets_exact: Doc[bool, "Whether every facet counts all failures of the view."]
-    facets_counted: Doc[int, "Failures, the newest, that the other facets count."]
     pages: Doc[dict[str, str], "Addresses of the newer and older page; empty at the ends."]
     csv: Doc[str, "This list as CSV."]
     alert: Doc[str, "Where an alert about this list is made; empty where the role may not."]
@@ -133,7 +132,6 @@ def failures(ask: Asked, page: Number = 1) -> Response:
         total=listed.total,
         facets=tuple(_facet(ask, facet) for facet in facets.facets if _useful(facet)),
         facets_exact=facets.exact,
-        facets_counted=facets.counted,
         pages={
             "newer": ask.link("/failures", cursor=listed.previous_cursor or "", **kept)
             if listed.previous_cursor

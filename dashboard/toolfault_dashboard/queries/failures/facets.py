@@ -38,11 +38,16 @@ from toolfault_dashboard.queries.transpose import transposed
 from toolfault_dashboard.search import FACETS, Query, arms_of
 from toolfault_dashboard.search.outcomes import outcome_at
 
-__all__ = ["EXACT_UP_TO", "facets", "values_of"]
+__all__ = ["EXACT_UP_TO", "READ_UP_TO", "facets", "values_of"]
 
 EXACT_UP_TO: Final = 200_000
-"""Failures up to which facets count all of them, whatever the filter; beyond it they count the
+"""Failures up to which facets count all of them, whatever the window; beyond it they count the
 newest this many where no rollup holds the figures."""
+
+READ_UP_TO: Final = 1_000_000
+"""Failures of a window up to which facets count all that the filter leaves. Looking for the newest
+of them reads the window too, and then each facet reads its own: of 780,000 failures, filtered by
+code and model, that took 5.1 s of the processor, and all of them take 2.6 s."""
 
 
 _Line = tuple[str, str, int]
@@ -69,13 +74,13 @@ def facets(
         keys: What to count the values of.
         limit: Values of each key, the most frequent ones; those selected are added.
         total: The failures of the scope, from a caller that has counted them already.
-        most: Failures beyond which only the newest are counted, where rows have to be;
-            `EXACT_UP_TO` if not given.
+        most: Failures beyond which only the newest are counted, where rows have to be, and those
+            of a window up to which all are; `EXACT_UP_TO` and `READ_UP_TO` if not given.
     """
-    most = EXACT_UP_TO if most is None else most
     scopes = {key: _without(scope, key) for key in keys}
     sizes = {} if total is None else {scope: total}
-    if not _are_at_most(conn, scope, most):
+    read_up_to, most = (READ_UP_TO, EXACT_UP_TO) if most is None else (most, most)
+    if not _are_at_most(conn, scope, read_up_to):
         sizes = _sizes(conn, sizes, {scope, *scopes.values()})
     counts, cut = _values(conn, scopes, {each: most for each in sizes if sizes[each] > most}, sizes)
     for key, own in scopes.items():
@@ -95,7 +100,7 @@ def facets(
             )
             for key in keys
         ),
-        counted=min(sizes[scope] if scope in sizes else count_failures(conn, scope), most),
+        counted=sizes[scope] if scope in sizes else count_failures(conn, scope),
         exact=not cut,
     )
 
@@ -123,12 +128,9 @@ def _tells_enough(conn: Connection, scope: Scope, sizes: Mapping[Scope, int]) ->
 
 
 def _are_at_most(conn: Connection, scope: Scope, most: int) -> bool:
-    """Say whether the whole window of *scope* is known to have no more failures than *most*."""
+    """Say whether the whole window of *scope* has no more failures than *most*."""
     window = Query(tuple(c for c in scope.query.clauses if c.key in {"since", "until"}))
-    whole = replace(scope, query=window)
-    return rollups.usable(conn, whole, keys=rollups.PAIR_KEYS) and (
-        count_failures(conn, whole) <= most
-    )
+    return count_failures(conn, replace(scope, query=window)) <= most
 
 
 def _sizes(conn: Connection, known: Mapping[Scope, int], wanted: set[Scope]) -> dict[Scope, int]:

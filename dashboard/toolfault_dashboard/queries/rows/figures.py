@@ -135,8 +135,9 @@ class FacetValue:
 class Facet:
     """The most frequent values of one key under the current filter.
 
-    Exact up to 200,000 failures, beyond that also where daily counts hold the key: tool, code and
-    field of a list that is filtered by nothing but tool, code and time (field: not by code).
+    Exact up to 200,000 failures, and all that is filtered in a window of at most 1,000,000. Beyond
+    that also where daily counts hold the key: tool, code and field of a list that is filtered by
+    nothing but tool, code and time (field: not by code).
     """
 
     key: str
@@ -151,7 +152,7 @@ class Facets:
     """All facets of a list; each says whether it counts all failures or the newest of them."""
 
     facets: tuple[Facet, ...]
-    counted: int  # failures of the list, at most 200,000: what a facet that is not exact counts
+    counted: int  # failures of the list
     exact: bool  # whether all facets are
 
 
