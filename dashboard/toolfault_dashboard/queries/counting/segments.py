@@ -148,7 +148,8 @@ def in_segments(
     known, question = None, None
     if stored and (of := _stored_of(scope.query)) is not None:
         question = question_of(read, args, of)
-        known = StoredAnswers(conn, scope.project_id, question, since, until or scope.now)
+        last = scope.now if until is None else min(until, scope.now)
+        known = StoredAnswers(conn, scope.project_id, question, since, last)
 
     def kept(segment: _Segment, ask: Callable[[Scope], _T]) -> _T:
         narrowed = between(scope, segment.begin, segment.end)
