@@ -35,7 +35,11 @@ from toolfault_dashboard.analysis.fixes.fixes import add_up
 from toolfault_dashboard.queries.comparisons.cohorts import cohort_with_codes
 from toolfault_dashboard.queries.comparisons.detected import detected_changes
 from toolfault_dashboard.queries.counting.segments import cut, is_asked_at_once
-from toolfault_dashboard.queries.figures.clusters import calls_of_conversations, chains_by_key
+from toolfault_dashboard.queries.figures.clusters import (
+    CallClusters,
+    calls_of_conversations,
+    chains_by_key,
+)
 from toolfault_dashboard.queries.figures.conversation_counts import count_conversations
 from toolfault_dashboard.queries.figures.trends import trends_by_tool
 from toolfault_dashboard.queries.fixes.fix_evidence import evidence
@@ -366,6 +370,93 @@ def test_clickhouse_adds_up_the_same_conversations(empty: Engine) -> None:
         assert (same.failures, same.failures_of) == (one.failures, one.failures_of), text
     for engine in (other, columnar):
         engine.dispose()
+
+
+ODD_TEXTS: Final = (
+    "",
+    "since:9d",
+    "since:9d until:4d",
+    "tool:search since:8d",
+    "-tool:order",
+    "agent:a",
+    "model:m since:7d until:2d",
+    "code:wrong_type",
+)
+
+
+@pytest.mark.parametrize("empty", ["sqlite"], indirect=True)
+@pytest.mark.parametrize(
+    ("seed", "sampled", "counted"),
+    [(1, False, True), (2, True, True), (3, False, False), (4, True, False)],
+)
+def test_clickhouse_adds_up_odd_conversations(
+    empty: Engine, seed: int, sampled: bool, counted: bool
+) -> None:
+    """Calls of several models, sampled ones, those outside; ends that name what nobody reported."""
+    pytest.importorskip("chdb", reason="the engine of ClickHouse (chdb) is not installed")
+    project = _send_odd(empty, Random(seed), sampled=sampled, counted=counted)
+    url = empty.url.render_as_string(hide_password=False)
+    other, columnar = open_engine(url), open_events(copied_to_clickhouse(url))
+    read_events_from(other, columnar)
+    for text in ODD_TEXTS:
+        scope = Scope(project, parse(text), NOW)
+        with read_connection(empty) as conn, reading(other) as conn_of_other:
+            one, same = (
+                _flat(calls_of_conversations(each, scope)) for each in (conn, conn_of_other)
+            )
+            for only in ("all", "tool", "code"):
+                part = _flat(calls_of_conversations(conn_of_other, scope, only))
+                assert part.items() <= same.items(), text
+        assert same == pytest.approx(one), text
+    for engine in (other, columnar):
+        engine.dispose()
+
+
+def _flat(found: CallClusters) -> dict[str, float]:
+    """Return all sums that are not 0, by name."""
+    moments = {"failures": found.failures, "first": found.first_try_failures}
+    for kind in ("failures_of", "first_try_failures_of", "by_code"):
+        moments |= {f"{kind} {name}": own for name, own in getattr(found, kind).items()}
+    return {
+        f"{name} {place}": number
+        for name, own in moments.items()
+        for place, number in enumerate(own)
+        if number
+    }
+
+
+def _send_odd(engine: Engine, random: Random, *, sampled: bool, counted: bool) -> int:
+    """Store conversations whose senders disagree; return the project."""
+    fleet, tools = _Fleet(engine, 0), ("search", "order", "mail", "never")
+    events = list[dict[str, Any]]()
+    for number in range(60):
+        begin = NOW - random.randrange(14 * DAY_US)
+        for _ in range(random.randint(0, 7)):
+            at = begin + random.choice((random.randrange(HOUR_US), random.randrange(6 * DAY_US)))
+            call = fleet._call(
+                f"c{number}", at, random.choice(tools[:3]), failed=random.random() < 0.6
+            )
+            call |= {"agent": random.choice("ab"), "model": random.choice(("m", "n"))}
+            if random.random() < 0.1:
+                del call["session_id"]
+            if sampled and random.random() < 0.4:
+                call["sample_rate"] = random.choice((0.5, 0.1))
+            events.append(call)
+        for _ in range(random.choice((0, 1, 1, 1, 2, 3))):
+            named = {tool: random.randrange(5) for tool in random.sample(tools, 3)}
+            at = begin + random.randrange(8 * DAY_US)
+            events.append(
+                fleet._event("conversation_end", at, session_id=f"c{number}", calls=named)
+            )
+            if counted and random.random() < 0.8:
+                for tool, n in (*named.items(), (None, sum(named.values()))):
+                    calls = 0 if tool is None else random.randrange(3)
+                    events.append(
+                        fleet._counts(at, tool, calls=calls, conversations=1, calls_squared=n * n)
+                    )
+    random.shuffle(events)
+    fleet._store([event for event in events if event["occurred_at"] < format_time(NOW)])
+    return fleet.project
 
 
 def _moments(conversations: Any) -> Moments:

@@ -159,12 +159,9 @@ def _at_once(
     combined = combined_select(conn, scope, keys)
     texts = sum(1 for key in keys if key != _TRIPS)
     columns = [tuple(CHAIN_GROUPS[key] for key in each) for each in of_rates]
-    more = [chain_questions(conn, scope, each) for each in columns]
-    rows, *answers = ask_together(
-        conn, [Question(combined, 1 + texts), *(question for pair in more for question in pair)]
-    )
-    for own, each, of_all in zip(columns, answers[::2], answers[1::2], strict=True):
-        remember_chains(conn, scope, own, each, of_all)
+    more = chain_questions(conn, scope, columns)
+    rows, *answers = ask_together(conn, [Question(combined, 1 + texts), *more])
+    remember_chains(conn, scope, columns, answers)
     return _named(combined, rows)
 
 

@@ -8,7 +8,11 @@ from typing import Any
 
 from sqlalchemy import CompoundSelect, Connection, Select, literal, select, union_all
 
-__all__ = ["Question", "ask_together"]
+from toolfault_collector.storage.database.engine import is_columnar
+from toolfault_dashboard.queries.counting.segments import is_asked_at_once
+from toolfault_dashboard.queries.scope import Scope
+
+__all__ = ["Question", "are_asked_together", "ask_together"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -22,6 +26,14 @@ class Question:
 
     statement: Select[Any] | CompoundSelect[Any]
     names: int
+
+
+def are_asked_together(conn: Connection, scope: Scope) -> bool:
+    """Say whether to ask of *scope* with one statement what pages need sooner or later.
+
+    Of a large window most may be known, and to ClickHouse rows cost more than statements do.
+    """
+    return is_asked_at_once(conn, scope) and not is_columnar(conn)
 
 
 def ask_together(conn: Connection, questions: Sequence[Question]) -> list[list[tuple[Any, ...]]]:

@@ -12,11 +12,12 @@ the versions of all days from its first call to its last (``storage.cache_versio
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 from sqlalchemy import (
@@ -70,7 +71,13 @@ from toolfault_dashboard.queries.counting.sampling_weights import (
 )
 from toolfault_dashboard.queries.counting.segments import in_segments, is_asked_at_once
 from toolfault_dashboard.queries.counting.together import Question
-from toolfault_dashboard.queries.figures.clusters_on_clickhouse import call_sums
+from toolfault_dashboard.queries.figures.clusters_on_clickhouse import (
+    NO_SUMS,
+    CallSums,
+    sums_of_all,
+    sums_of_codes,
+    sums_of_tools,
+)
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.transpose import transposed
 from toolfault_dashboard.queries.windows import window
@@ -194,13 +201,25 @@ class _CallSegment:
         return 2 * len(self.settled.named) + len(self.beyond) + len(self.spans)
 
 
+def calls_of_conversations(
+    conn: Connection, scope: Scope, only: Literal["all", "tool", "code"] | None = None
+) -> CallClusters:
+    """Return the moments of the calls of *scope*, of all, of each tool and of each code.
+
+    Args:
+        conn: Open connection.
+        scope: Which calls.
+        only: What is needed: the rest may be missing, since ClickHouse works out each by itself.
+    """
+    if not is_columnar(conn):
+        return _of_sql(conn, scope)
+    return reduce(add, (part(conn, scope) for part in _ON_CLICKHOUSE[only]))
+
+
 @memoised
-def calls_of_conversations(conn: Connection, scope: Scope) -> CallClusters:
-    """Return the moments of the calls of *scope*, of all, of each tool and of each code."""
+def _of_sql(conn: Connection, scope: Scope) -> CallClusters:
     of_tools = scope.query.has("tool")
-    if is_columnar(conn):
-        found, counted = _on_clickhouse(conn, scope)
-    elif is_asked_at_once(conn, scope, many=MANY):
+    if is_asked_at_once(conn, scope, many=MANY):
         segment = cohort_segment(conn, scope, True, whole=True)
         found, counted = _settled(segment, window(scope), of_tools=of_tools), segment.counted
     else:
@@ -212,21 +231,74 @@ def calls_of_conversations(conn: Connection, scope: Scope) -> CallClusters:
         counted = whole.counted
     if not counted.calls:
         return found.reported
-    rest = beyond_rows(counted, found.sender_counts, of_tools=of_tools)
+    return found.named + _beyond(scope, counted, found.sender_counts)
+
+
+def _beyond(scope: Scope, counted: Counted, known: Counted) -> CallClusters:
+    """Return the moments of conversations that senders *counted* and that are not *known*."""
+    rest = beyond_rows(counted, known, of_tools=scope.query.has("tool"))
     all_tools = Moments(rest.conversations, 0.0, 0.0, rest.calls_squared)
     by_tool = {tool: Moments(n, 0.0, 0.0, squared) for tool, (n, squared) in rest.of_tools.items()}
-    return found.named + CallClusters(all_tools, all_tools, by_tool, by_tool)
+    return CallClusters(all_tools, all_tools, by_tool, by_tool)
 
 
-def _on_clickhouse(conn: Connection, scope: Scope) -> tuple[_Settled, Counted]:
-    counted = counts_of_senders(conn, scope)
-    sums = call_sums(conn, scope, named=bool(counted.calls))
-    failures, first_try_failures = (
-        {tool: moments[place] for tool, moments in sums.of_tools.items() if moments[place].clusters}
-        for place in (0, 1)
+@memoised
+def _all_on_clickhouse(conn: Connection, scope: Scope) -> CallClusters:
+    counted = _counted_by_senders(conn, scope)
+    sums = sums_of_all(conn, scope, named=bool(counted.calls))
+    found = CallClusters(sums.failures, sums.first_try_failures)
+    if not counted.calls:
+        return found
+    # Conversations of some tools only are counted by these tools.
+    tools = _sums_of_tools(conn, scope) if scope.query.has("tool") else {}
+    more = _beyond(scope, counted, _known(sums, tools))
+    return found + CallClusters(more.failures, more.first_try_failures)
+
+
+@memoised
+def _tools_on_clickhouse(conn: Connection, scope: Scope) -> CallClusters:
+    counted, sums = _counted_by_senders(conn, scope), _sums_of_tools(conn, scope)
+    found = CallClusters(
+        failures_of={tool: each.failures for tool, each in sums.items() if each.failures.clusters},
+        first_try_failures_of={
+            tool: each.first_try_failures
+            for tool, each in sums.items()
+            if each.first_try_failures.clusters
+        },
     )
-    found = CallClusters(*sums.of_all, failures, first_try_failures, sums.by_code)
-    return _Settled(found, found, sums.sender_counts), counted
+    if not counted.calls:
+        return found
+    more = _beyond(scope, counted, _known(NO_SUMS, sums))
+    return found + replace(more, failures=NO_MOMENTS, first_try_failures=NO_MOMENTS)
+
+
+@memoised
+def _codes_on_clickhouse(conn: Connection, scope: Scope) -> CallClusters:
+    named = bool(_counted_by_senders(conn, scope).calls)
+    return CallClusters(by_code=sums_of_codes(conn, scope, named=named))
+
+
+_counted_by_senders: Final = memoised(counts_of_senders)
+
+
+@memoised
+def _sums_of_tools(conn: Connection, scope: Scope) -> Mapping[str, CallSums]:
+    return sums_of_tools(conn, scope, named=bool(_counted_by_senders(conn, scope).calls))
+
+
+def _known(sums: CallSums, tools: Mapping[str, CallSums]) -> Counted:
+    """Return what the counters of senders hold of conversations that were added up."""
+    ends = Counter({tool: each.ends for tool, each in tools.items()})
+    squares = Counter({tool: each.squares for tool, each in tools.items()})
+    return Counted(Counter(), sums.ends, sums.squares, ends, squares)
+
+
+_ON_CLICKHOUSE: Final = {
+    None: (_all_on_clickhouse, _tools_on_clickhouse, _codes_on_clickhouse),
+    "all": (_all_on_clickhouse,),
+    "tool": (_tools_on_clickhouse,),
+    "code": (_all_on_clickhouse, _codes_on_clickhouse),  # failures of a code among all calls
+}
 
 
 def _calls(conn: Connection, scope: Scope, of_tools: bool) -> _CallSegment:
@@ -494,31 +566,34 @@ def _take_in(
 
 
 def chain_questions(
-    conn: Connection, scope: Scope, columns: tuple[str, ...]
-) -> tuple[Question, Question]:
-    """Return what `chains_by_key` asks of a window that is counted at once."""
-    names = [func.coalesce(chain.c[column], "").label(column) for column in columns]
-    each, of_all = (
-        list(_sums(conn, scope, names, of_all=every).subquery().c) for every in (False, True)
-    )
-    width = len(columns)
-    return Question(select(*each[1:]), width), Question(select(*of_all[1 + width :]), 0)
+    conn: Connection, scope: Scope, of: Sequence[tuple[str, ...]]
+) -> list[Question]:
+    """Return what `chains_by_key` asks of a window that is counted at once, by each of *of*.
+
+    The last question is about all chains, which each of these answers holds too.
+    """
+    found = []
+    for columns in (*of, ()):
+        names = [func.coalesce(chain.c[column], "").label(column) for column in columns]
+        sums = _sums(conn, scope, names, of_all=not columns)
+        found.append(Question(select(*list(sums.subquery().c)[1:]), len(columns)))
+    return found
 
 
 def remember_chains(
     conn: Connection,
     scope: Scope,
-    columns: tuple[str, ...],
-    each: Iterable[Sequence[Any]],
-    of_all: Iterable[Sequence[Any]],
+    of: Sequence[tuple[str, ...]],
+    answers: Sequence[Iterable[Sequence[Any]]],
 ) -> None:
-    """Remember the rows of `chain_questions` as the answer of `chains_by_key`."""
-    width, found = len(columns), ChainClusters()
-    for row in each:
-        found[tuple(row[:width])] = _pair_of(row[width:])
-    for row in of_all:
-        found[()] = _pair_of(row)
-    remember(conn, chains_by_key, found, scope, *columns)
+    """Remember the rows of `chain_questions` as the answers of `chains_by_key`."""
+    *of_each, of_all = answers
+    (everything,) = map(_pair_of, of_all)
+    for columns, rows in zip(of, of_each, strict=True):
+        width = len(columns)
+        found = ChainClusters({tuple(row[:width]): _pair_of(row[width:]) for row in rows})
+        found[()] = everything
+        remember(conn, chains_by_key, found, scope, *columns)
 
 
 def _pair_of(numbers: Sequence[Any]) -> _Pair:

@@ -124,9 +124,11 @@ def _with_a_call(scope: Scope, since: int, until: int | None) -> list[ColumnElem
     # The calls of the others, which are few, are asked for. The project is named once: told twice
     # what it equals, SQLite reads all calls of the project for each of them.
     call = calls_of(scope, of_one_conversation=True)
+    others = select(talk.session_id).where(*found, not_(or_(*has_one)))
+    its_calls = select(tool_call.c.session_id).where(call, tool_call.c.session_id.in_(others))
     other = by_storage(
         exists().where(call, tool_call.c.session_id == talk.session_id),
-        talk.session_id.in_(select(tool_call.c.session_id).where(call).correlate(None)),
+        talk.session_id.in_(its_calls.correlate(None)),
     )
     return [*found, or_(*has_one, other)]
 

@@ -198,10 +198,12 @@ def _calls_by_arm(calls: Amounts) -> Amounts:
 
 def _moments(conn: Connection, scope: Scope, by: str) -> Callable[[str], Moments | None]:
     """Return what is known of the conversations of each row; nothing but by tool and by code."""
-    if by not in {"tool", "code"}:
-        return lambda _: None
-    found = calls_of_conversations(conn, scope)
-    return (lambda tool: found.of_tool(tool)[0]) if by == "tool" else found.of_code
+    if by == "tool":
+        of_tools = calls_of_conversations(conn, scope, "tool")
+        return lambda tool: of_tools.of_tool(tool)[0]
+    if by == "code":
+        return calls_of_conversations(conn, scope, "code").of_code
+    return lambda _: None
 
 
 def _row(

@@ -12,7 +12,7 @@ from toolfault_dashboard.analysis.rates import Rate
 from toolfault_dashboard.analysis.weights import Amount, Amounts, total, weighted_rate, whole
 from toolfault_dashboard.queries.chains.round_trips import amount_of, combinations
 from toolfault_dashboard.queries.counting.memoise import memoised
-from toolfault_dashboard.queries.counting.segments import is_asked_at_once
+from toolfault_dashboard.queries.counting.together import are_asked_together
 from toolfault_dashboard.queries.figures import clusters
 from toolfault_dashboard.queries.figures.totals import calls_by, pairs, totals
 from toolfault_dashboard.queries.rows import Overview, Summary, ToolCount
@@ -122,7 +122,7 @@ def calls_per_trial(conn: Connection, scope: Scope) -> float:
 
     See ``analysis.weights.calls_per_trial``; 1 where there is no call.
     """
-    if is_asked_at_once(conn, scope):
+    if are_asked_together(conn, scope):
         totals(conn, scope)  # both with one statement
     calls = calls_by(conn, scope, "tool").total()
     failures = total(pair.failures for pair in pairs(conn, scope).values())
@@ -130,7 +130,7 @@ def calls_per_trial(conn: Connection, scope: Scope) -> float:
         calls = failures
     if calls.weight <= 0:
         return 1.0
-    moments = clusters.calls_of_conversations(conn, scope).failures
+    moments = clusters.calls_of_conversations(conn, scope, "all").failures
     return weights.calls_per_trial(failures, calls, moments)
 
 
@@ -140,7 +140,7 @@ def overview(conn: Connection, scope: Scope) -> Overview:
     calls, failures, chains = found.calls.total(), found.failures.total(), found.chains
     closed = total(each for name, each in chains.chains.items() if name != "open")
     first = found.outside + chains.chains.total()
-    of_calls = clusters.calls_of_conversations(conn, scope)
+    of_calls = clusters.calls_of_conversations(conn, scope, "all")
     recovered, _ = clusters.chains_by_key(conn, scope, "tool")[()]
     return Overview(
         summary=_summary(found),
@@ -195,7 +195,7 @@ def rates_by_tool(conn: Connection, scope: Scope) -> dict[str, ToolRates]:
     for row in combinations(conn, scope, ("tool",)):
         chains.add(row["tool"] or "", amount_of(row))
         trips.add(row["tool"] or "", amount_of(row, "trip"))
-    of_calls = clusters.calls_of_conversations(conn, scope)
+    of_calls = clusters.calls_of_conversations(conn, scope, "tool")
     return {
         name: ToolRates(
             weighted_rate(found.failures[name], found.calls[name], failed),
@@ -214,7 +214,7 @@ def rates_by_tool(conn: Connection, scope: Scope) -> dict[str, ToolRates]:
 def rates_by_code(conn: Connection, scope: Scope) -> dict[str, Rate]:
     """Return the failure rate of every code of `summary`, of all calls, by code."""
     found = _counted(conn, scope)
-    calls, of_calls = found.calls.total(), clusters.calls_of_conversations(conn, scope)
+    calls, of_calls = found.calls.total(), clusters.calls_of_conversations(conn, scope, "code")
     return {
         code: weighted_rate(amount, calls, of_calls.of_code(code))
         for code, amount in sorted(found.codes.items())

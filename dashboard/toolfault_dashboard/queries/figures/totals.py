@@ -1,7 +1,7 @@
 """The failures, calls and conversations of a scope: what most pages begin with, by one statement.
 
 A large window is counted otherwise (`counting.segments`): there each of them is a question of its
-own, of which most days are known.
+own, of which most days are known. So it is on ClickHouse, which is asked for what is needed only.
 """
 
 from __future__ import annotations
@@ -18,8 +18,11 @@ from toolfault_dashboard.queries.conditions import calls_of, counts_of, failures
 from toolfault_dashboard.queries.counting import rollups
 from toolfault_dashboard.queries.counting.memoise import answered, memoised, remember
 from toolfault_dashboard.queries.counting.sampling_weights import added, amount, counted, sampling
-from toolfault_dashboard.queries.counting.segments import is_asked_at_once
-from toolfault_dashboard.queries.counting.together import Question, ask_together
+from toolfault_dashboard.queries.counting.together import (
+    Question,
+    are_asked_together,
+    ask_together,
+)
 from toolfault_dashboard.queries.failures.codes import (
     failures_by_issue_code,
     issue_codes,
@@ -94,7 +97,7 @@ class Totals:
 @memoised
 def totals(conn: Connection, scope: Scope) -> Totals:
     """Count everything in the scope that pages begin with."""
-    if not is_asked_at_once(conn, scope):
+    if not are_asked_together(conn, scope):
         return Totals(
             pairs(conn, scope),
             failures_by_issue_code(conn, scope),
