@@ -6,14 +6,16 @@ and none lets a reader probe by filtering what the reader may not see.
 
 from __future__ import annotations
 
-from sqlalchemy import ColumnElement, and_
+from sqlalchemy import ColumnElement, and_, true
 
-from toolfault_collector.storage.tables import tool_call
+from toolfault_collector.storage.tables import issue, tool_call
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.visibility import check_query
+from toolfault_dashboard.queries.windows import window
 from toolfault_dashboard.search import where
+from toolfault_dashboard.search.sql import by_storage
 
-__all__ = ["calls_of", "chains_of", "counts_of", "failures_of"]
+__all__ = ["calls_of", "chains_of", "counts_of", "failures_of", "issues_of"]
 
 
 def failures_of(scope: Scope) -> ColumnElement[bool]:
@@ -24,6 +26,18 @@ def failures_of(scope: Scope) -> ColumnElement[bool]:
     """
     check_query(scope)
     return where.failures_where(scope.project_id, scope.query, scope.now)
+
+
+def issues_of(scope: Scope) -> ColumnElement[bool]:
+    """Return where ClickHouse finds the issues of the failures of *scope*: it reads no others.
+
+    An issue has the project and the time of its failure, by whose id other engines find it.
+    """
+    since, until = window(scope)
+    bounds = [issue.c.project_id == scope.project_id]
+    bounds += [] if since is None else [issue.c.occurred_at >= since]
+    bounds += [] if until is None else [issue.c.occurred_at < until]
+    return by_storage(true(), and_(*bounds))
 
 
 def chains_of(scope: Scope) -> ColumnElement[bool]:

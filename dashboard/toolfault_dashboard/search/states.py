@@ -14,6 +14,7 @@ from sqlalchemy import (
     BigInteger,
     ColumnElement,
     FromClause,
+    ScalarSelect,
     Select,
     and_,
     case,
@@ -94,7 +95,13 @@ def seen_after_fix(table: FromClause = tool_call) -> ColumnElement[bool]:
         tuple_(table.c.signature_id, table.c.release).in_(
             select(older.c.signature_id, older.c.release)
             .select_from(kinds_with_state().join(older, before[0]))
-            .where(*before[1:])
+            .where(
+                *before[1:],
+                older.c.occurred_at
+                <= _outermost(
+                    func.max(kind_state.c.fixed_at), kind_state.c.fixed_release.is_not(None)
+                ),
+            )
             .correlate(None)
         ),
     )
@@ -133,15 +140,29 @@ def _regressed() -> ColumnElement[bool]:
         .correlate(signature, kind_state)
         .scalar_subquery()
         .is_not(None),
-        signature.c.id.in_(_of_all_kinds().where(kind_state.c.state == "fixed", back)),
+        signature.c.id.in_(_of_all_kinds("fixed", kind_state.c.fixed_at).where(back)),
     )
 
 
-def _of_all_kinds() -> Select[tuple[int]]:
-    """Return the select of the kind of every failure, which refers to no statement around it."""
+def _of_all_kinds(state: KindState, since: ColumnElement[int]) -> Select[tuple[int]]:
+    """Return the select of the kind of every failure of kinds in a stored *state*.
+
+    It refers to no statement around it. Only failures later than *since* matter, a column of
+    ``kind_state``: where no kind is in that state, none is read.
+    """
+    is_in_state = kind_state.c.state == state
     same = tool_call.c.signature_id == signature.c.id
-    every = kinds_with_state().join(tool_call, same)
-    return select(tool_call.c.signature_id).select_from(every).correlate(None)
+    return (
+        select(tool_call.c.signature_id)
+        .select_from(kinds_with_state().join(tool_call, same))
+        .where(is_in_state, tool_call.c.occurred_at > _outermost(func.min(since), is_in_state))
+        .correlate(None)
+    )
+
+
+def _outermost(of: ColumnElement[int], where: ColumnElement[bool]) -> ScalarSelect[int]:
+    """Return the least or the greatest moment of ``kind_state``; null where there is none."""
+    return select(of).select_from(kind_state).where(where).correlate(None).scalar_subquery()
 
 
 def _still_ignored(now: int) -> ColumnElement[bool]:
@@ -157,8 +178,8 @@ def _still_ignored(now: int) -> ColumnElement[bool]:
     )
     seen = select(func.count()).select_from(further).scalar_subquery()
     over = (
-        _of_all_kinds()
-        .where(row.state == "ignored", *after)
+        _of_all_kinds("ignored", row.ignored_at)
+        .where(*after)
         .group_by(tool_call.c.signature_id, row.ignored_count)
         .having(func.count() >= row.ignored_count)
     )
@@ -186,13 +207,16 @@ def _new(now: int) -> ColumnElement[bool]:
         return signature.c.first_at > now - length
 
     own = project.c.id == signature.c.project_id
-    found = select(signature.c.id).select_from(signature.join(project, own)).correlate(None)
+    is_new = recent(project.c.new_kind_days)
+    kinds, new = signature.join(project, own), select(signature.c.id)
+    # No failure of a kind ended before the kind was first seen.
+    first = select(func.min(signature.c.first_at)).select_from(kinds).where(is_new).correlate(None)
+    of_calls = select(tool_call.c.signature_id).where(
+        has_time, tool_call.c.occurred_at >= first.scalar_subquery()
+    )
     return by_storage(
         and_(recent(days.correlate(signature).scalar_subquery()), exists(timed)),
         signature.c.id.in_(
-            found.where(
-                recent(project.c.new_kind_days),
-                signature.c.id.in_(select(tool_call.c.signature_id).where(has_time)),
-            )
+            new.select_from(kinds).where(is_new, signature.c.id.in_(of_calls)).correlate(None)
         ),
     )

@@ -19,6 +19,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 __all__ = ["FixFailure", "FixIssue", "FixKey", "Opportunity", "opportunities", "renamed"]
@@ -101,59 +102,57 @@ SIMILAR: Final = 75
 """rapidfuzz ratio from which an unknown name is taken for a missing one."""
 
 
+_Share = tuple[FixKey, float, float, int, bool]
+"""Of an opportunity what other chains of the same failures share: its key, ``saved``, ``cost``,
+``round_trips`` and ``abandoned``."""
+
+
 def opportunities(failures: Iterable[FixFailure]) -> list[Opportunity]:
     """Find what every failure could have been spared by; what nothing is known for is open."""
-    chains: defaultdict[str, list[FixFailure]] = defaultdict(list)
+    chains: defaultdict[str | int, list[FixFailure]] = defaultdict(list)
+    for place, failure in enumerate(failures):
+        # One in no chain is by itself.
+        chains[place if failure.chain_id is None else failure.chain_id].append(failure)
+    # Most chains are like many others: what is found of one is found of all that are alike.
+    known: dict[object, list[_Share]] = {}
     found: list[Opportunity] = []
-    for failure in failures:
-        if failure.chain_id is None:
-            found.append(_opportunity(failure, _covering(failure) or _open(failure), 0))
-        else:
-            chains[failure.chain_id].append(failure)
     for members in chains.values():
-        found += _of_chain(sorted(members, key=lambda failure: failure.attempt))
+        if len(members) > 1:
+            members.sort(key=attrgetter("attempt"))
+        alike = tuple([(each[:3], each[6:9], each[10:12]) for each in members])
+        shares = known.get(alike)
+        if shares is None:
+            shares = known[alike] = _of_chain(members)
+        for each, (key, saved, cost, trips, abandoned) in zip(members, shares, strict=True):
+            found.append(
+                Opportunity(
+                    *(key, each.conversation, each.chain_id, saved, each.occurred_at, cost, trips),
+                    *(abandoned, each.kind, each.said, each.code, each.answer),
+                )
+            )
     return found
 
 
-def _of_chain(members: Sequence[FixFailure]) -> list[Opportunity]:
-    found: list[Opportunity] = []
+def _of_chain(members: Sequence[FixFailure]) -> list[_Share]:
+    found: list[_Share] = []
     counted: set[FixKey] = set()
     one_at_a_time = _one_at_a_time(members)
     for place, failure in enumerate(members):
         is_last = place + 1 == len(members)
         trips = failure.calls_after - (0 if is_last else members[place + 1].calls_after)
+        cost = float(trips + failure.other_calls)
         key = _covering(failure)
         if key is None and place in one_at_a_time:
-            key = FixKey(failure.tool, "", "all_at_once")
-            found.append(_opportunity(failure, key, trips, is_last=is_last)._replace(saved=1.0))
-            continue
-        each = _opportunity(failure, key or _open(failure), trips, is_last=is_last)
-        # The first covered failure already saves all that came after it.
-        saved = 0.0 if key is not None and key in counted else each.saved
-        if key is not None:
+            key, saved = FixKey(failure.tool, "", "all_at_once"), 1.0
+        elif key is None:
+            key, saved = _open(failure), cost
+        else:
+            # The first covered failure already saves all that came after it.
+            after = float(failure.calls_after + failure.other_calls)
+            saved = 0.0 if key in counted else after
             counted.add(key)
-        found.append(each._replace(saved=saved))
+        found.append((key, saved, cost, trips, failure.abandoned and is_last))
     return found
-
-
-def _opportunity(
-    failure: FixFailure, key: FixKey, trips: int, *, is_last: bool = True
-) -> Opportunity:
-    cost = float(trips + failure.other_calls)
-    return Opportunity(
-        key,
-        failure.conversation,
-        failure.chain_id,
-        cost if key.remedy == "open" else float(failure.calls_after + failure.other_calls),
-        failure.occurred_at,
-        cost,
-        trips,
-        failure.abandoned and is_last,
-        failure.kind,
-        failure.said,
-        failure.code,
-        failure.answer,
-    )
 
 
 def _covering(failure: FixFailure) -> FixKey | None:

@@ -49,7 +49,13 @@ from toolfault_dashboard.queries.comparisons.cohort_segments import (
     together,
     views_of,
 )
-from toolfault_dashboard.queries.conditions import calls_of, chains_of, counts_of, failures_of
+from toolfault_dashboard.queries.conditions import (
+    calls_of,
+    chains_of,
+    counts_of,
+    failures_of,
+    issues_of,
+)
 from toolfault_dashboard.queries.counting import sampling_weights
 from toolfault_dashboard.queries.counting.sampling_weights import (
     Sampling,
@@ -331,7 +337,9 @@ def failures_by_code(scope: Scope, sampled: Sampling) -> Select[Any]:
     numbers = sampling_weights.counted(sampled=sampled.failures)
     own = select(code_of, key, *numbers).where(failures_of(scope)).group_by(code_of, key)
     names = ["code", "talk", *(each.name for each in own.selected_columns[2:])]
-    further = of_other_issues(failures_of(scope), key, sampled=sampled.failures).subquery()
+    further = of_other_issues(
+        failures_of(scope) & issues_of(scope), key, sampled=sampled.failures
+    ).subquery()
     both = union_all(own, select(*(further.c[name] for name in names))).subquery()
     pair = (both.c.code, both.c.talk)
     sums = (func.sum(both.c[name]) for name in names[2:])

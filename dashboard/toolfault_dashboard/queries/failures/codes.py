@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, Connection, Label, Select, and_
 
 from toolfault_collector.storage.tables import issue, tool_call
 from toolfault_dashboard.analysis.weights import Amount
-from toolfault_dashboard.queries.conditions import failures_of
+from toolfault_dashboard.queries.conditions import failures_of, issues_of
 from toolfault_dashboard.queries.counting.memoise import memoised
 from toolfault_dashboard.queries.counting.rollups import tool_of_call
 from toolfault_dashboard.queries.counting.sampling_weights import amount, counted_once, sampling
@@ -62,7 +62,7 @@ def _counted(conn: Connection, scope: Scope) -> _Pairs:
 def issue_codes(conn: Connection, scope: Scope) -> Select[Any]:
     """Return the select of `failures_by_issue_code`."""
     sampled = sampling(conn, scope.project_id).failures
-    return of_other_issues(failures_of(scope), tool_of_call(), sampled=sampled)
+    return of_other_issues(failures_of(scope) & issues_of(scope), tool_of_call(), sampled=sampled)
 
 
 def of_issue_codes(rows: Iterable[Any]) -> _Pairs:

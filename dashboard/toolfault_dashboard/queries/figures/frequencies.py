@@ -23,7 +23,7 @@ from toolfault_collector.storage.tables import issue, message, signature, tool_c
 from toolfault_dashboard.analysis.clusters import Moments
 from toolfault_dashboard.analysis.weights import Amount, Amounts, total, weighted_rate
 from toolfault_dashboard.queries.comparisons.changes import changes
-from toolfault_dashboard.queries.conditions import failures_of
+from toolfault_dashboard.queries.conditions import failures_of, issues_of
 from toolfault_dashboard.queries.counting.memoise import memoised
 from toolfault_dashboard.queries.counting.rollups import tool_of_call
 from toolfault_dashboard.queries.counting.sampling_weights import (
@@ -276,7 +276,9 @@ def _group(by: str, row: Any) -> _Group:
 def _by_code(conn: Connection, scope: Scope, by: str) -> list[_Group]:
     """Count a failure under its own code, and under the codes of its issues."""
     sampled = sampling(conn, scope.project_id).failures
-    of_issues = of_other_issues(_where(scope), sampled=sampled, times=_times())
+    of_issues = of_other_issues(
+        failures_of(scope) & issues_of(scope), sampled=sampled, times=_times()
+    )
     rows = conn.execute(union_all(_own(conn, scope, by), of_issues))
     return _together([[_group(by, row) for row in rows]])
 
@@ -300,7 +302,7 @@ def by_field(conn: Connection, scope: Scope, by: str) -> list[_Group]:
     named = counted_once(
         (column.label("name"), tool := tool_of_call()),
         issue.join(tool_call, tool_call.c.id == issue.c.tool_call_id),
-        _where(scope) & (column != ""),
+        _where(scope) & issues_of(scope) & (column != ""),
         sampled=sampling(conn, scope.project_id).failures,
         times=_times(),
     )

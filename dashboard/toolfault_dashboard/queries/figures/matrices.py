@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from toolfault_collector.storage.tables import issue, tool_call
 from toolfault_dashboard.analysis.rates import Rate
 from toolfault_dashboard.analysis.weights import Amount, Amounts, total, weighted_rate
-from toolfault_dashboard.queries.conditions import failures_of
+from toolfault_dashboard.queries.conditions import failures_of, issues_of
 from toolfault_dashboard.queries.counting import rollups
 from toolfault_dashboard.queries.counting.sampling_weights import amount, counted_once, sampling
 from toolfault_dashboard.queries.counting.segments import is_asked_at_once
@@ -120,7 +120,7 @@ def _counts(
     statement = counted_once(
         (tool_call.c.tool, issue.c.root_field),
         issue.join(tool_call, tool_call.c.id == issue.c.tool_call_id),
-        failures_of(scope) & (issue.c.root_field != ""),
+        failures_of(scope) & issues_of(scope) & (issue.c.root_field != ""),
         sampled=sampled,
     )
     return {

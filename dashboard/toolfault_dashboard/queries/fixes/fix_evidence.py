@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 from sqlalchemy import (
@@ -21,6 +21,7 @@ from sqlalchemy import (
     not_,
     or_,
     select,
+    true,
 )
 
 from toolfault_collector.chains.fold import LOOK_BACK, ROUND_TRIP
@@ -40,7 +41,7 @@ from toolfault_dashboard.analysis.fixes.opportunity_arrays import (
     joined,
 )
 from toolfault_dashboard.analysis.fixes.wordings import Answers
-from toolfault_dashboard.queries.conditions import failures_of
+from toolfault_dashboard.queries.conditions import failures_of, issues_of
 from toolfault_dashboard.queries.counting.segments import in_segments, is_asked_at_once
 from toolfault_dashboard.queries.failures.failures import count_failures
 from toolfault_dashboard.queries.figures.clusters import hull, lies_within, reaching_out
@@ -48,6 +49,7 @@ from toolfault_dashboard.queries.fixes.messages import next_call
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.windows import window
 from toolfault_dashboard.search.outcomes import outcome_in
+from toolfault_dashboard.search.sql import by_storage
 
 __all__ = ["MOST_FAILURES", "Evidence", "evidence"]
 
@@ -177,30 +179,19 @@ def _together(segments: Sequence[_Segment]) -> _Segment:
     )
 
 
-class _Row(NamedTuple):
-    """A failure with its chain, in the order in which `_rows` selects."""
-
-    id: int
-    calls_after: int
-    round_trip: bool
-    tool: str
-    code: str | None
-    reason: str | None
-    conversation: str
-    chain_id: str | None
-    attempt: int
-    occurred_at: int | None
-    other_calls: int
-    abandoned: bool | None
-    kind: int | None
-    said: int | None
-    answer: int
-
-
 def _failures(conn: Connection, scope: Scope, most: int | None = None) -> list[FixFailure]:
     issues = _issues(conn, scope, most)
-    rows = (_Row(*row) for row in conn.execute(_rows(conn, scope, most)))
-    return [_failure(row, tuple(issues.get(row.id, ()))) for row in rows]
+    none: Sequence[FixIssue] = ()
+    return [
+        FixFailure(
+            *(tool, code, reason, talk, chain_id, attempt, after, other_calls, bool(abandoned), at),
+            *(tuple(issues.get(number, none)), bool(round_trip), kind, said, answer),
+        )
+        for (
+            number, tool, code, reason, talk, chain_id, attempt, after, other_calls, abandoned,
+            at, round_trip, kind, said, answer,
+        ) in conn.execute(_rows(conn, scope, most)).all()
+    ]  # fmt: skip
 
 
 def _which(scope: Scope, most: int | None) -> ColumnElement[bool]:
@@ -213,7 +204,9 @@ def _which(scope: Scope, most: int | None) -> ColumnElement[bool]:
         .order_by(tool_call.c.occurred_at.desc(), tool_call.c.id.desc())
         .limit(most)
     )
-    return and_(tool_call.c.project_id == scope.project_id, tool_call.c.id.in_(newest))
+    of_project = tool_call.c.project_id == scope.project_id
+    # Found by their ids, or within the window, outside of which ClickHouse reads nothing.
+    return and_(by_storage(of_project, failures_of(scope)), tool_call.c.id.in_(newest))
 
 
 def _issues(conn: Connection, scope: Scope, most: int | None) -> Mapping[int, list[FixIssue]]:
@@ -227,9 +220,9 @@ def _issues(conn: Connection, scope: Scope, most: int | None) -> Mapping[int, li
             *(issue.c[name] for name in ("expected", "received", "received_type")),
         )
         .select_from(issue.join(tool_call, tool_call.c.id == issue.c.tool_call_id))
-        .where(_which(scope, most))
+        .where(_which(scope, most), issues_of(scope))
         .order_by(tool_call.c.id, issue.c.position)
-    ):
+    ).all():
         found[call_id].append(_issue(*about))
     return found
 
@@ -250,30 +243,36 @@ def _issue(
 
 
 def _rows(conn: Connection, scope: Scope, most: int | None) -> Any:
-    following, beside, joins = next_call()
+    which = _which(scope, most)
+    following, beside, joins = next_call(which)
+    their_chains = select(tool_call.c.chain_id).where(which).correlate(None)
     answered = following.c.id.is_not(None) & not_(beside)
     source: FromClause = tool_call.outerjoin(
         chain,
         and_(
             chain.c.project_id == tool_call.c.project_id,
             chain.c.chain_id == tool_call.c.chain_id,
+            by_storage(true(), chain.c.chain_id.in_(their_chains)),
         ),
     ).outerjoin(following, joins)
     source, so_far = _trips_so_far(conn, scope, source)
+    # Behind its id in the order of a `FixFailure`, without its issues.
     return (
         select(
             tool_call.c.id,
-            _trips_after(so_far).label("calls_after"),
-            (tool_call.c.chain_marks.op("&")(ROUND_TRIP) == ROUND_TRIP).label("round_trip"),
-            *(tool_call.c[name] for name in ("tool", "code", "reason")),
+            tool_call.c.tool,
+            func.coalesce(tool_call.c.code, "").label("code"),
+            tool_call.c.reason,
             func.coalesce(tool_call.c.session_id, tool_call.c.event_id).label("conversation"),
             tool_call.c.chain_id,
             func.coalesce(tool_call.c.attempt, 1).label("attempt"),
-            case((tool_call.c.time_source != "none", tool_call.c.occurred_at)).label("at"),
+            _trips_after(so_far).label("calls_after"),
             case((chain.c.chain_id == tool_call.c.event_id, chain.c.other_calls), else_=0).label(
                 "other_calls"
             ),
             outcome_in(scope.now, ("abandoned",)).label("abandoned"),
+            case((tool_call.c.time_source != "none", tool_call.c.occurred_at)).label("at"),
+            (tool_call.c.chain_marks.op("&")(ROUND_TRIP) == ROUND_TRIP).label("round_trip"),
             tool_call.c.signature_id,
             # Where the call was wrong as it was made the text is about the cause.
             case((tool_call.c.category == "parameter", tool_call.c.message_id)).label("said"),
@@ -282,7 +281,7 @@ def _rows(conn: Connection, scope: Scope, most: int | None) -> Any:
             ),
         )
         .select_from(source)
-        .where(_which(scope, most))
+        .where(which)
     )
 
 
@@ -296,8 +295,11 @@ def _trips_so_far(
     if is_columnar(conn):
         trips = func.sum(case((is_trip, 1), else_=0))
         so_far = trips.over(partition_by=own.chain_id, order_by=own.attempt).label("so_far")
-        of_project = (own.project_id == scope.project_id, own.chain_id.is_not(None))
-        numbered = select(own.id, so_far).where(*of_project).subquery()
+        unclear = select(chain.c.chain_id).where(
+            chain.c.project_id == scope.project_id, not_(_is_alone())
+        )
+        of_these = (own.project_id == scope.project_id, own.chain_id.in_(unclear))
+        numbered = select(own.id, so_far).where(*of_these).subquery()
         return source.outerjoin(numbered, numbered.c.id == tool_call.c.id), numbered.c.so_far
     looked_up = select(func.count()).where(
         own.project_id == chain.c.project_id,
@@ -310,30 +312,13 @@ def _trips_so_far(
 
 def _trips_after(so_far: ColumnElement[int]) -> ColumnElement[int]:
     """Return the round trips of its chain after a failure; 0 after those that are not numbered."""
-    # Its row tells, unless any of its calls was issued beside another.
-    alone = chain.c.calls == chain.c.round_trips + 1
     return case(
         (or_(chain.c.id.is_(None), tool_call.c.attempt > LOOK_BACK), 0),
-        (alone, chain.c.calls - tool_call.c.attempt),
+        (_is_alone(), chain.c.calls - tool_call.c.attempt),
         else_=chain.c.round_trips - so_far,
     )
 
 
-def _failure(row: _Row, issues: tuple[FixIssue, ...]) -> FixFailure:
-    return FixFailure(
-        tool=row.tool,
-        code=row.code or "",
-        reason=row.reason,
-        conversation=row.conversation,
-        chain_id=row.chain_id,
-        attempt=row.attempt,
-        calls_after=row.calls_after,
-        other_calls=row.other_calls,
-        abandoned=bool(row.abandoned),
-        occurred_at=row.occurred_at,
-        issues=issues,
-        round_trip=bool(row.round_trip),
-        kind=row.kind,
-        said=row.said,
-        answer=row.answer,
-    )
+def _is_alone() -> ColumnElement[bool]:
+    """Say whether the row of a chain tells its round trips: no call was issued beside another."""
+    return chain.c.calls == chain.c.round_trips + 1

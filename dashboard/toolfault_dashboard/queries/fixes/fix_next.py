@@ -194,7 +194,7 @@ def fix_next(
     numbers = {key: number for number, key in enumerate(ranked, 1)}
     shared = _shared(under, causes, numbers)
     fixes = [
-        fix_of(key, reworded.get(key) or _tallies(found.fixes, causes[key]), weeks=weeks)
+        fix_of(key, reworded.get(key) or [*map(found.fixes.tally, causes[key])], weeks=weeks)
         for key in ranked[skip:][:limit]
     ]
     states = states_of(conn, scope, frozenset().union(*(fix.kinds for fix in fixes)))
@@ -241,7 +241,7 @@ def costliest_fixes(conn: Connection, scope: Scope, *, limit: int) -> tuple[FixR
         raise QueryError("Your role may not see what would have been accepted.")
     found = evidence(conn, scope, ignored_kinds(conn, scope)).fixes
     ranked = sorted(found, key=lambda key: _rank(key, found[key], {}))
-    fixes = [fix_of(key, _tallies(found, [key]), weeks=None) for key in ranked[:limit]]
+    fixes = [fix_of(key, [found.tally(key)], weeks=None) for key in ranked[:limit]]
     return tuple(
         _row(fix, {}, {}, None, {}, number=number, shared=Counter())
         for number, fix in enumerate(fixes, 1)
@@ -274,7 +274,7 @@ def one_fix(
     if not found.complete and found.first_at is not None:
         own = _from(own, found.first_at)
     wanted = (tool, field, remedy)
-    group = _tallies(found.fixes, (key for key in found.fixes if key[:3] == wanted))
+    group = [found.fixes.tally(key) for key in found.fixes if key[:3] == wanted]
     if remedy == "reword":
         reworded, _ = _rewordings(conn, found)
         group += [each for key, parts in reworded.items() if key[:3] == wanted for each in parts]
@@ -410,11 +410,6 @@ def _by_cause(found: ByFix) -> dict[FixKey, list[FixKey]]:
                 del together[key]
             together[first._replace(others=tuple(key.tool for key in others))] = keys
     return together
-
-
-def _tallies(found: ByFix, keys: Iterable[FixKey]) -> list[Tallied]:
-    """Return the opportunities of *keys*, added up as those of one fix."""
-    return list(tallies(each for key in keys for each in found.opportunities(key)).values())
 
 
 def _changed(conn: Connection, scope: Scope) -> dict[str, ChangeRow]:

@@ -25,6 +25,7 @@ from sqlalchemy import (
     not_,
     or_,
     select,
+    true,
 )
 
 from toolfault_collector.chains.fold import LOOK_BACK
@@ -203,14 +204,19 @@ def _beside(following: FromClause) -> ColumnElement[bool]:
     )
 
 
-def next_call() -> tuple[FromClause, ColumnElement[bool], ColumnElement[bool]]:
-    """Return the next call in the chain of a `tool_call`.
+def next_call(
+    failures: ColumnElement[bool],
+) -> tuple[FromClause, ColumnElement[bool], ColumnElement[bool]]:
+    """Return the next call in the chain of each of *failures*, a condition on `tool_call`.
 
     Whether it was issued beside that, whose error the model had not seen then, is the second; the
     third is what joins it.
     """
     following = tool_call.alias("following")
+    # It began after the failure did, and ended later than that.
+    first = select(func.min(tool_call.c.started_at)).where(failures).correlate(None)
     joins = and_(
+        by_storage(true(), following.c.occurred_at >= first.scalar_subquery()),
         following.c.project_id == tool_call.c.project_id,
         following.c.chain_id == tool_call.c.chain_id,
         following.c.attempt == tool_call.c.attempt + 1,
@@ -228,7 +234,8 @@ def next_calls(scope: Scope, *, sampled: bool = False) -> Subquery:
     ``answered`` and ``fixed`` (0 or 1); ``weight``, what it stands for, where failures may be
     *sampled*.
     """
-    following, beside, joins = next_call()
+    failures = failures_of(scope)
+    following, beside, joins = next_call(failures)
     of_project = chain.c.project_id == scope.project_id
     settled = chain.c.settles_at <= scope.now
     # Asked for only where no call followed.
@@ -240,7 +247,12 @@ def next_calls(scope: Scope, *, sampled: bool = False) -> Subquery:
             .correlate(tool_call)
         ),
         tool_call.c.chain_id.in_(
-            select(chain.c.chain_id).where(of_project, settled).correlate(None)
+            select(chain.c.chain_id)
+            .where(
+                *(of_project, settled),
+                chain.c.chain_id.in_(select(tool_call.c.chain_id).where(failures).correlate(None)),
+            )
+            .correlate(None)
         ),
     )
     asked = case(
@@ -269,7 +281,7 @@ def next_calls(scope: Scope, *, sampled: bool = False) -> Subquery:
             fixed.label("fixed"),
         )
         .select_from(source)
-        .where(failures_of(scope))
+        .where(failures)
         .subquery()
     )
 
