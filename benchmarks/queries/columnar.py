@@ -6,10 +6,11 @@
 The database is one that queries/fill.py has filled. Its rows are shipped into ClickHouse's files in
 the folder as a server ships them. Then ClickHouse copies them, each copy with ids of its own and
 some minutes later, until there are as many failures as asked for: more conversations at the same
-time, as of more agents. At each size every question is asked once cold (the marks and pages that
-ClickHouse keeps are dropped before) and then several times. Prints the clock's milliseconds of the
-cold and of the median time, beside what ClickHouse itself needed for the same statements, and last
-the rows that were shipped a second.
+time, as of more agents. Months that are over are merged, as ClickHouse does a day later; the newest
+lies in the parts that it happens to have. At each size every question is asked once cold (the marks
+and pages that ClickHouse keeps are dropped before) and then several times. Prints the clock's
+milliseconds of the cold and of the median time, beside what ClickHouse itself needed for the same
+statements, and last the rows that were shipped a second.
 """
 
 from __future__ import annotations
@@ -123,6 +124,19 @@ def _grow(events: Engine, wanted: int) -> None:
             client.insert("grown", [[done, one]], ["copy", "failures"])
         for each in SHIPPED:
             client.command(f"OPTIMIZE TABLE {each.table.name}")
+        _merge_months_that_are_over(client)
+
+
+def _merge_months_that_are_over(client: Any) -> None:
+    """Do at once what ClickHouse does a day after the last row of a month came."""
+    asked = (
+        "SELECT DISTINCT table, partition FROM system.parts WHERE active AND length(partition) = 6"
+    )
+    found = sorted(client.query(asked).result_rows)
+    newest = max(month for _, month in found)
+    for table, month in found:
+        if month < newest:
+            client.command(f"OPTIMIZE TABLE {table} PARTITION {month} FINAL")
 
 
 def _copy(table: str, names: list[str], copy: int) -> str:

@@ -21,10 +21,15 @@ from tests.starting import completed
 from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clickhouse import outbox
 from toolfault_collector.clickhouse.comparison import compare
-from toolfault_collector.clickhouse.database import client_of, open_events, prepare_events
+from toolfault_collector.clickhouse.database import (
+    client_of,
+    open_events,
+    prepare_events,
+    schema_of_events,
+)
 from toolfault_collector.clickhouse.shipper import Shipper, parts
 from toolfault_collector.clickhouse.shipping import Shipping
-from toolfault_collector.clickhouse.tables import SHIPPED
+from toolfault_collector.clickhouse.tables import DDL, SHIPPED
 from toolfault_collector.clock import DAY_US, MINUTE_US, now_us
 from toolfault_collector.errors import DatabaseUrlError, SchemaError
 from toolfault_collector.failpoints import SHIPPING_POINTS
@@ -379,6 +384,29 @@ def test_beyond_its_bound_the_outbox_is_forgotten_and_all_is_copied_anew(
     with read_connection(engine) as conn:
         assert outbox.is_noting(conn)
         assert outbox.shipped_until(conn) is None
+
+
+def test_an_older_schema_is_brought_up_to_date(engine: Engine) -> None:
+    """Tables of the first version stay as they are, and what later versions add is added once."""
+    older = open_events(empty_clickhouse())
+    with older.connect() as conn:
+        assert schema_of_events(conn) == 0
+        for statement in DDL[0]:
+            conn.execute(text(statement))
+        client_of(conn).insert("schema_version", [[1]], ["version"])
+    with write_transaction(engine) as conn:
+        outbox.install(conn)
+        project = ensure_project(conn, "demo")
+        store_events(conn, project, [failure(), success()], received_at=now_us())
+    Shipper(engine, older).ship_all()
+    for _ in range(2):
+        prepare_events(older)
+        assert _shipped(older) == _stored(engine)
+        with older.connect() as conn:
+            assert schema_of_events(conn) == len(DDL)
+            made = conn.execute(text("SHOW CREATE TABLE tool_call")).scalar_one()
+            assert "min_age_to_force_merge_on_partition_only = 1" in made
+    older.dispose()
 
 
 def test_tables_of_another_program_are_left_alone(sqlite_engine: Engine) -> None:

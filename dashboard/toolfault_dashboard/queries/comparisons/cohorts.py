@@ -25,6 +25,7 @@ from sqlalchemy import (
 )
 
 from toolfault_collector.clock import DAY_US, MINUTE_US
+from toolfault_collector.storage.database.engine import is_columnar
 from toolfault_collector.storage.tables import (
     OVERNIGHT,
     call_counts,
@@ -150,6 +151,8 @@ def cohort_segment(conn: Connection, scope: Scope, codes: bool, *, whole: bool =
     sampled = sampling(conn, scope.project_id)
     if not whole and not sampled.calls:
         return _segment_of_rows(conn, scope, codes=codes)
+    if is_columnar(conn):
+        return _segment_of_cells(conn, scope, sampled, codes=codes)
     rows: defaultdict[str, list[Sequence[Any]]] = defaultdict(list)
     statement = _statement(scope, sampled, ended=whole, codes=codes and whole)
     for row in conn.execute(statement).all():
@@ -175,6 +178,34 @@ def cohort_segment(conn: Connection, scope: Scope, codes: bool, *, whole: bool =
         counted=counted,
         codes=code_segment(of_codes, views[0]) if codes else None,
     )
+
+
+def _segment_of_cells(conn: Connection, scope: Scope, sampled: Sampling, *, codes: bool) -> Segment:
+    """Read the whole of a cohort with a statement for each of its parts.
+
+    A union of parts has columns of several types, which the driver of ClickHouse reads value by
+    value.
+    """
+    views = views_of(_as_sent(conn, cells_of(scope, sampled)), 3 if sampled.calls else 1)
+    cells = views[0]
+    counted = counts_of_senders(conn, scope)
+    said = _as_sent(conn, said_by(scope, step=False)) if counted.calls else []
+    ended = ended_of(said, cells, _several(conn, scope, said))
+    of_codes = _as_sent(conn, failures_by_code(scope, sampled)) if codes else ()
+    return Segment(
+        views=views,
+        ended=ended,
+        more=more_calls(cells, ended),
+        counted=counted,
+        codes=code_segment(of_codes, cells) if codes else None,
+    )
+
+
+def _as_sent(conn: Connection, statement: Select[Any]) -> Sequence[Sequence[Any]]:
+    """Return rows as the driver has them: SQLAlchemy makes a row of its own of each."""
+    result: Any = conn.execute(statement)
+    rows: Sequence[Sequence[Any]] = result.cursor.fetchall()
+    return rows
 
 
 def _segment_of_rows(conn: Connection, scope: Scope, *, codes: bool) -> Segment:

@@ -18,8 +18,9 @@ from sqlalchemy import (
     union_all,
 )
 
+from toolfault_collector.storage.database.engine import is_columnar
 from toolfault_collector.storage.tables import chain, issue, tool_call
-from toolfault_dashboard.queries.conditions import failures_of
+from toolfault_dashboard.queries.conditions import failures_of, issues_of
 from toolfault_dashboard.queries.counting import rollups
 from toolfault_dashboard.queries.counting.memoise import answered, remember
 from toolfault_dashboard.queries.counting.segments import (
@@ -222,6 +223,9 @@ def _counted(
     """Yield key, value and failures of all, or of the newest; a value may come more than once."""
     if most is not None:
         begin = newest(conn, scope, most)
+        if is_columnar(conn):
+            yield from _where(conn, scope, begin.of_all(), keys)
+            return
         yield from _where(conn, begin.same, begin.of_same(), keys)
         scope = begin.later
     outcomes = "chain" in keys
@@ -336,12 +340,13 @@ def _question(
     """
     rows = row.id.table
     if keys == ("field",):
-        named = (issue.c.tool_call_id == row.id) & (issue.c.root_field != "")
+        named = (issue.c.tool_call_id == row.id) & (issue.c.root_field != "") & issues_of(scope)
         value: Any = func.coalesce(issue.c.root_field, "").label("value")
         fields = _distinct(value, row.id).select_from(rows.outerjoin(issue, named))
         return Question(fields.where(where).group_by(value), 1)
     if keys == ("code",):
-        code, of_issue = issue.c.code.label("code"), issue.c.tool_call_id == row.id
+        code = issue.c.code.label("code")
+        of_issue = (issue.c.tool_call_id == row.id) & issues_of(scope)
         others = _distinct(code, row.id).select_from(issue.join(rows, of_issue))
         of_own = select(row.code.label("code"), func.count().label("n")).where(where)
         others = others.where(where, issue.c.code != row.code).group_by(code)

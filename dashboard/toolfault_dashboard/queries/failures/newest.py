@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Connection, func, select
+from sqlalchemy import ColumnElement, Connection, func, or_, select
 
 from toolfault_collector.storage.tables import tool_call
 from toolfault_dashboard.queries.conditions import failures_of
 from toolfault_dashboard.queries.counting.memoise import memoised
-from toolfault_dashboard.queries.counting.segments import as_kept, in_segments
+from toolfault_dashboard.queries.counting.segments import as_kept, in_segments, is_asked_at_once
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.windows import between, window
 
@@ -35,6 +35,12 @@ class Newest:
         """Return the condition for those of the moment of the oldest."""
         return failures_of(self.same) & (tool_call.c.id >= self.row)
 
+    def of_all(self) -> ColumnElement[bool]:
+        """Return the condition for all of them: one look, where nothing of a window is kept."""
+        (at, _), (_, until) = window(self.same), window(self.later)
+        behind = or_(tool_call.c.occurred_at != at, tool_call.c.id >= self.row)
+        return failures_of(between(self.later, at, until)) & behind
+
 
 @memoised
 def newest(conn: Connection, scope: Scope, failures: int) -> Newest:
@@ -44,10 +50,11 @@ def newest(conn: Connection, scope: Scope, failures: int) -> Newest:
     that one's rows are walked through.
     """
     left, (begin, end) = failures, window(scope)
-    for begin, end, held in reversed(_by_segment(conn, scope)):  # noqa: B007 - the last one
-        if held >= left:
-            break
-        left -= held
+    if not is_asked_at_once(conn, scope):
+        for begin, end, held in reversed(_by_segment(conn, scope)):  # noqa: B007 - the last one
+            if held >= left:
+                break
+            left -= held
     around = between(scope, begin, end)
     at, row = as_kept(conn, [around], lambda: _oldest(conn, around, left), _oldest, left)
     until = window(scope)[1]
