@@ -348,6 +348,14 @@ BREAKS: Final = (
         ),
     ),
     Break(
+        name="segments-of-the-future-forget-today",
+        promise="Two weeks after a change of last week read all of today.",
+        file="dashboard/toolfault_dashboard/queries/counting/segments.py",
+        old="        last = scope.now if until is None else min(until, scope.now)\n",
+        new="        last = until or scope.now\n",
+        found_by=("tests/dashboard/queries/test_clusters.py",),
+    ),
+    Break(
         name="storing-forgets-quiet-nights",
         promise="A day to which nothing comes after its last round is counted at every start.",
         file="dashboard/toolfault_dashboard/storing.py",

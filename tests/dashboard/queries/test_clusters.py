@@ -339,6 +339,28 @@ def test_a_comparison_reads_no_day_that_is_stored(empty: Engine, hours: str) -> 
 
 
 @_long_on_postgresql
+def test_a_window_into_the_future_knows_the_quarters_of_today(empty: Engine) -> None:
+    """Two weeks after a change of last week end next week: of today the hours alone are read."""
+    fleet, begins, evening = _Fleet(empty, 1), list[int](), NOW + 6 * HOUR_US
+    fleet.send(40)
+    Storing(empty, days=5, tools=0).store(evening, lambda: False)
+    started = open_engine(empty.url.render_as_string(hide_password=False))
+
+    def note(_conn: object, _cursor: object, statement: str, parameters: Any, *_: object) -> None:
+        if "tool_call.session_id" in statement or "chain.session_id" in statement:
+            values = parameters.values() if isinstance(parameters, dict) else parameters
+            begins.append(min(each for each in values if isinstance(each, int) and each > DAY_US))
+
+    scope = Scope(fleet.project, parse("since:2026-11-18 until:2026-12-01"), evening)
+    with read_connection(started) as conn, cut(conn, always=True):
+        event.listen(started, "before_cursor_execute", note)
+        assert _cohort(conn, scope)[0]
+    started.dispose()
+    assert begins
+    assert min(begins) >= evening
+
+
+@_long_on_postgresql
 def test_each_conversation_counts_with_all_its_calls(empty: Engine) -> None:
     """The sums over conversations are those over the calls that agents made, counted ones too."""
     fleet = _Fleet(empty, 3)

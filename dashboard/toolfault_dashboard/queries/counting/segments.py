@@ -327,17 +327,18 @@ def _cut(since: int | None, until: int | None, *, now: int) -> Iterator[_Segment
 def _pieces(segment: _Segment, versions: dict[int, int], now: int | None) -> Sequence[_Segment]:
     """Return the days of *segment* that have any row; the segment itself where it has few or many.
 
-    Where answers are stored *now* is given: then less than a day is cut into its quarters and what
-    is left around them, of today up to now.
+    Where answers are stored *now* is given: then less than a day, or what is not over, is cut into
+    its quarters and what is left around them, of today up to now.
     """
     begin, end = segment.begin, segment.end
     if not segment.keep:
         return (segment,)
-    if end is None or end % DAY_US or (begin is not None and begin % DAY_US):
+    of_days = end is not None and not end % DAY_US and not (begin or 0) % DAY_US
+    if end is None or not of_days or (now is not None and end > now):
         if begin is None or now is None:
             return (segment,)
         first = (begin // QUARTER_US + 1) * QUARTER_US
-        last = now if end is None else end
+        last = now + 1 if end is None else min(end, now + 1)
         if EVERY_QUARTER not in versions:  # what lies behind all that was written is one piece
             last = min(last, max(versions, default=0) + QUARTER_US + 1)
         inner = range(first, last, QUARTER_US)
