@@ -28,7 +28,6 @@ from toolfault_collector.storage.store import store_events
 from toolfault_dashboard import queries
 from toolfault_dashboard.queries import FixList, Scope
 from toolfault_dashboard.queries.comparisons.cohorts import cohort_of
-from toolfault_dashboard.queries.fixes.fix_evidence import MOST_FAILURES
 from toolfault_dashboard.queries.rows import ChangeRow
 from toolfault_dashboard.search import parse
 
@@ -280,7 +279,7 @@ def _failures_without_end(conn: Connection, project: int, number: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("most", [20_000, pytest.param(MOST_FAILURES, marks=pytest.mark.long)])
+@pytest.mark.parametrize("most", [20_000, pytest.param(200_000, marks=pytest.mark.long)])
 def test_a_part_of_the_failures_is_a_shorter_window(
     filled_sqlite: Path, tmp_path: Path, most: int
 ) -> None:
@@ -294,7 +293,8 @@ def test_a_part_of_the_failures_is_a_shorter_window(
     timed = Scope(project, parse("since:28d -time:none"), NOW)
     with read_connection(engine) as conn:
         part = queries.fix_next(conn, timed, most=most)
-        assert (part.complete, part.failures) == (False, most)
+        assert not part.complete
+        assert most / 2 < part.failures <= most
         endless = [row for row in part.rows if row.tool == "endless"]
         assert [(row.remedy, row.detail, row.cost) for row in endless] == [("open", "timeout", 0.0)]
         part = replace(part, rows=tuple(row for row in part.rows if row not in endless))

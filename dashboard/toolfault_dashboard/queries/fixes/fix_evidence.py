@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any, Final
 
 import msgspec
@@ -25,6 +26,7 @@ from sqlalchemy import (
 )
 
 from toolfault_collector.chains.fold import LOOK_BACK, ROUND_TRIP
+from toolfault_collector.storage.cache_versions import QUARTER_US
 from toolfault_collector.storage.database.engine import is_columnar
 from toolfault_collector.storage.tables import chain, issue, tool_call
 from toolfault_dashboard.analysis.fixes.inference import inferred_remedies
@@ -47,14 +49,17 @@ from toolfault_dashboard.queries.failures.failures import count_failures
 from toolfault_dashboard.queries.figures.clusters import hull, lies_within, reaching_out
 from toolfault_dashboard.queries.fixes.messages import next_call
 from toolfault_dashboard.queries.scope import Scope
-from toolfault_dashboard.queries.windows import window
+from toolfault_dashboard.queries.windows import between, window
 from toolfault_dashboard.search.outcomes import outcome_in
 from toolfault_dashboard.search.sql import by_storage
 
 __all__ = ["MOST_FAILURES", "Evidence", "evidence"]
 
-MOST_FAILURES: Final = 200_000
-"""Newest failures that are looked at."""
+MOST_FAILURES: Final = 1_000_000
+"""Failures that are looked at, the newest: what is kept of a day takes little."""
+
+MOST_AT_ONCE: Final = 200_000
+"""The same where nothing is kept, so that all are read for each reader."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,22 +137,41 @@ def evidence(
         ignored: Kinds to set apart, by the number of their signature.
         most: How many failures are looked at; None for all.
     """
-    # Of few days nothing is kept, and so nothing needs counting before.
-    if is_asked_at_once(conn, scope) or (most is not None and count_failures(conn, scope) > most):
-        found = arrays_of(opportunities(_failures(conn, scope, most)))
+    if most is not None:
+        most = min(most, MOST_AT_ONCE) if is_asked_at_once(conn, scope) else most
+    looked_at = scope if most is None else _newest(conn, scope, most)
+    if is_asked_at_once(conn, looked_at):
+        found = arrays_of(opportunities(_failures(conn, looked_at)))
     else:
-        segments = in_segments(conn, scope, _read, outcomes=True, together=_together, stored=True)
+        segments = in_segments(
+            conn, looked_at, _read, outcomes=True, together=_together, stored=True
+        )
         whole = _together(segments)
         found = joined([whole.found, arrays_of(opportunities(whole.beyond))])
-    left_out, looked_at = found.of_kinds(ignored)
+    left_out, others = found.of_kinds(ignored)
     return Evidence(
-        fixes=ByFix(looked_at),
+        fixes=ByFix(others),
         wordings=found.wordings(),
         ignored=Ignored(left_out.kinds, len(left_out), float(left_out.cost.sum())),
         failures=len(found),
         first_at=found.first_at,
-        complete=most is None or len(found) < most or count_failures(conn, scope) == len(found),
+        complete=looked_at is scope,
     )
+
+
+def _newest(conn: Connection, scope: Scope, most: int) -> Scope:
+    """Return *scope* from the quarter of a day on after which it has at most *most* failures.
+
+    Its newest quarter stays, whatever it has. What is known of quarters need not be read again.
+    """
+    if count_failures(conn, scope) <= most:
+        return scope
+    quarter = (tool_call.c.occurred_at // QUARTER_US).label("quarter")
+    counts = select(quarter, func.count()).where(failures_of(scope)).group_by(quarter)
+    newest_first = sorted(conn.execute(counts).all(), reverse=True)
+    sums = accumulate(int(number) for _, number in newest_first)
+    kept = max(1, sum(1 for each in sums if each <= most))
+    return between(scope, int(newest_first[kept - 1][0]) * QUARTER_US, window(scope)[1])
 
 
 def _read(conn: Connection, scope: Scope) -> _Segment:
@@ -179,8 +203,8 @@ def _together(segments: Sequence[_Segment]) -> _Segment:
     )
 
 
-def _failures(conn: Connection, scope: Scope, most: int | None = None) -> list[FixFailure]:
-    issues = _issues(conn, scope, most)
+def _failures(conn: Connection, scope: Scope) -> list[FixFailure]:
+    issues = _issues(conn, scope)
     none: Sequence[FixIssue] = ()
     return [
         FixFailure(
@@ -190,26 +214,11 @@ def _failures(conn: Connection, scope: Scope, most: int | None = None) -> list[F
         for (
             number, tool, code, reason, talk, chain_id, attempt, after, other_calls, abandoned,
             at, round_trip, kind, said, answer,
-        ) in conn.execute(_rows(conn, scope, most)).all()
+        ) in conn.execute(_rows(conn, scope)).all()
     ]  # fmt: skip
 
 
-def _which(scope: Scope, most: int | None) -> ColumnElement[bool]:
-    """Return the condition for the failures that are looked at."""
-    if most is None:
-        return failures_of(scope)
-    newest = (
-        select(tool_call.c.id)
-        .where(failures_of(scope))
-        .order_by(tool_call.c.occurred_at.desc(), tool_call.c.id.desc())
-        .limit(most)
-    )
-    of_project = tool_call.c.project_id == scope.project_id
-    # Found by their ids, or within the window, outside of which ClickHouse reads nothing.
-    return and_(by_storage(of_project, failures_of(scope)), tool_call.c.id.in_(newest))
-
-
-def _issues(conn: Connection, scope: Scope, most: int | None) -> Mapping[int, list[FixIssue]]:
+def _issues(conn: Connection, scope: Scope) -> Mapping[int, list[FixIssue]]:
     found: defaultdict[int, list[FixIssue]] = defaultdict(list)
     # As text: read once for each way in which it is written.
     near_miss = cast(issue.c.near_miss, Text)
@@ -220,7 +229,7 @@ def _issues(conn: Connection, scope: Scope, most: int | None) -> Mapping[int, li
             *(issue.c[name] for name in ("expected", "received", "received_type")),
         )
         .select_from(issue.join(tool_call, tool_call.c.id == issue.c.tool_call_id))
-        .where(_which(scope, most), issues_of(scope))
+        .where(failures_of(scope), issues_of(scope))
         .order_by(tool_call.c.id, issue.c.position)
     ).all():
         found[call_id].append(_issue(*about))
@@ -242,8 +251,8 @@ def _issue(
     return FixIssue(pattern, name, code, remedies, expected or "")
 
 
-def _rows(conn: Connection, scope: Scope, most: int | None) -> Any:
-    which = _which(scope, most)
+def _rows(conn: Connection, scope: Scope) -> Any:
+    which = failures_of(scope)
     following, beside, joins = next_call(which)
     their_chains = select(tool_call.c.chain_id).where(which).correlate(None)
     answered = following.c.id.is_not(None) & not_(beside)
