@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from random import Random
 
-from toolfault_dashboard.analysis.fixes.fixes import Fix, Outline, add_up, outline, tallies
+from toolfault_dashboard.analysis.fixes.fixes import Fix, Outline, add_up, fix_of, outline, tallies
 from toolfault_dashboard.analysis.fixes.opportunities import FixKey, Opportunity
 from toolfault_dashboard.analysis.fixes.opportunity_arrays import ByFix, Wording, arrays_of, joined
 from toolfault_dashboard.analysis.fixes.wordings import Answers
@@ -86,15 +86,20 @@ def test_answers_are_counted_by_wording() -> None:
             more = (each.answer == 2, each.answer > 0, 1)
             expected[wording] = Answers(*map(sum, zip(before, more, strict=True)))
     assert found.wordings() == expected
-    one_by_one = {
+    answered = {
         wording: (own, under) for wording, own, under in ByFix(found).answered(expected.keys())
     }
-    assert one_by_one.keys() == expected.keys()
-    for wording, (own, under) in one_by_one.items():
-        assert len(own) == expected[wording].answered
-        assert under == Counter(
-            each.key
+    assert answered.keys() == expected.keys()
+    for wording, (own, under) in answered.items():
+        those = [
+            each
             for each in WHOLE
             if each.answer and each.chain_id and (each.key.tool, each.code, each.said) == wording
-        )
-        assert {(each.key.remedy, each.saved, each.cost) for each in own} == {("reword", 1.0, 0.0)}
+        ]
+        assert under == Counter(each.key for each in those)
+        key = FixKey(wording[0], "", "reword")
+        saving_one = [
+            each._replace(key=key, saved=1.0, cost=0.0, round_trips=0, abandoned=False)
+            for each in those
+        ]
+        assert fix_of(key, [own], weeks=2.0) == fix_of(key, [tallies(saving_one)[key]], weeks=2.0)

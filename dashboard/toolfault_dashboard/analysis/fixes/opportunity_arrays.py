@@ -242,27 +242,12 @@ class ByFix(Mapping[FixKey, Outline]):
     def tally(self, key: FixKey) -> Tallied:
         """Return those of *key* added up, as `tallies` would; of many that takes a tenth."""
         found, own = self._found, self._order[self._slices[key]]
-        sort = found.sort[own]
-        talks = list(map(str, found.conversation[own].tolist()))
-        chains = zip(talks, found.chain[own].tolist(), strict=True)
-        said = Counter(map(_known, found.said[sort].tolist()))
-        return tallied(
-            Tally(
-                failures=len(own),
-                round_trips=int(found.round_trips[own].sum(dtype=np.int64)),
-                saved=_sums(talks, found.saved[own]),
-                costs=_sums(talks, found.cost[own]),
-                chains={f"{talk}.{chain}" for talk, chain in chains if chain != _NONE},
-                abandoned=int(found.abandoned[own].sum(dtype=np.int64)),
-                kinds=set(found.kind[sort].tolist()) - {_NONE},
-                said=said if key.remedy == "open" else Counter(),
-                last_at=self._outlines[key].last_at,
-            )
-        )
+        columns = (found.saved, found.cost, found.round_trips, found.abandoned)
+        return self._tallied(key, own, *(each[own] for each in columns))
 
     def answered(
         self, wanted: Collection[Wording]
-    ) -> Iterator[tuple[Wording, list[Opportunity], Counter[FixKey]]]:
+    ) -> Iterator[tuple[Wording, Tallied, Counter[FixKey]]]:
         """Yield each wording *wanted* with those that were answered, as if each saved one call.
 
         With them comes how many of them stand under which fix.
@@ -274,14 +259,40 @@ class ByFix(Mapping[FixKey, Outline]):
         for place in places:
             key, own = FixKey(wordings[place][0], "", "reword"), rows[of_each == place]
             under = self._found.key[self._found.sort[own]].tolist()
+            none = np.zeros(len(own), dtype=np.int8)
             yield (
                 wordings[place],
-                [
-                    each._replace(saved=1.0, cost=0.0, round_trips=0, abandoned=False)
-                    for each in self._one_by_one(key, own)
-                ],
+                self._tallied(key, own, none + 1, none, none, none),
                 Counter(self._found.keys[each] for each in under),
             )
+
+    def _tallied(
+        self,
+        key: FixKey,
+        own: Any,
+        saved: Whole,
+        cost: Whole,
+        round_trips: Whole,
+        abandoned: Whole,
+    ) -> Tallied:
+        """Return those at the places *own* added up, with these numbers of each."""
+        found, sort = self._found, self._found.sort[own]
+        talks = list(map(str, found.conversation[own].tolist()))
+        chains = zip(talks, found.chain[own].tolist(), strict=True)
+        said = Counter(map(_known, found.said[sort].tolist())) if key.remedy == "open" else None
+        return tallied(
+            Tally(
+                failures=len(own),
+                round_trips=int(round_trips.sum(dtype=np.int64)),
+                saved=_sums(talks, saved),
+                costs=_sums(talks, cost),
+                chains={f"{talk}.{chain}" for talk, chain in chains if chain != _NONE},
+                abandoned=int(abandoned.sum(dtype=np.int64)),
+                kinds=set(found.kind[sort].tolist()) - {_NONE},
+                said=said or Counter(),
+                last_at=_known(int(found.occurred_at[own].max(initial=_NONE))),
+            )
+        )
 
     def _one_by_one(self, key: FixKey, own: Any) -> list[Opportunity]:
         found = self._found

@@ -19,7 +19,6 @@ from toolfault_dashboard.analysis.fixes.fixes import (
     fix_of,
     outline,
     saved_since,
-    tallies,
 )
 from toolfault_dashboard.analysis.fixes.opportunities import FixKey, Opportunity
 from toolfault_dashboard.analysis.fixes.opportunity_arrays import ByFix
@@ -364,10 +363,7 @@ def _rewordings(
         (tool, _, said), gain = wording, better[wording]
         key = FixKey(tool, "", "reword", texts[said])
         under[key] += keys
-        for each in tallies(those).values():
-            reworded[key].append(
-                Tallied(each.tally, each.total, each.squares, gain.value, gain.error)
-            )
+        reworded[key].append(replace(those, factor=gain.value, error=gain.error))
     return reworded, under
 
 
