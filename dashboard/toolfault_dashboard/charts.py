@@ -24,6 +24,7 @@ __all__ = [
     "RateChart",
     "RatePoint",
     "Slot",
+    "Spark",
     "Stack",
     "Tick",
     "bar_chart",
@@ -372,6 +373,15 @@ def differences(
         else Estimate(place(value), place(low), max(0.4, place(high) - place(low)), "")
         for value, low, high in values
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Spark:
+    """When failures were, as bars without an axis."""
+
+    path: str  # that draws it; empty where no times are known
+    buckets: int
+    peak: str  # when most of them happened, in words
 
 
 def sparkline(counts: Sequence[int]) -> str:

@@ -27,6 +27,7 @@ from toolfault_dashboard.glossary import (
     meaning,
 )
 from toolfault_dashboard.pages.shared.frame import Context, Shell
+from toolfault_dashboard.pages.shared.table import Table
 from toolfault_dashboard.render import PACKAGE, environment
 
 MODULES = [
@@ -99,7 +100,7 @@ def test_a_template_reads_exactly_the_fields_of_its_context():
 
 def test_a_template_knows_no_other_name_than_shell_and_page():
     """Nothing but the documented context reaches a template."""
-    known = {"shell", "page", "static", "clock", "c", "e", "icon", "logo"}
+    known = {"shell", "page", "static", "clock", "c", "e", "icon", "logo", "table"}
     for name in (*TEMPLATES, "base.html"):
         assert find_undeclared_variables(_tree(name)) <= known, name
 
@@ -172,9 +173,21 @@ def test_every_field_of_every_context_is_documented():
     assert set(TEMPLATES.values()) <= set(_documented())
 
 
+def _read_by_tables() -> Iterator[str]:
+    """What the columns of all tables read of their lines, each as ``.name``."""
+    tables = [
+        each for module in MODULES for each in vars(module).values() if isinstance(each, Table)
+    ]
+    for column in (column for table in tables for column in table.columns):
+        paths = (column.href, column.drawn, column.value or column.name)
+        yield from (f".{path}" for path in paths if isinstance(path, str))
+        names = getattr(getattr(column.value, "__code__", None), "co_names", ())
+        yield from (f".{name}" for name in names)
+
+
 def test_every_field_of_every_context_is_read():
-    """No context carries what no template shows."""
-    source = "".join(map(_source, NAMES))
+    """No context carries what no template and no column of a table shows."""
+    source = "".join([*map(_source, NAMES), *_read_by_tables()])
     unread = [
         f"{kind.__name__}.{each.name}"
         for kind in _documented()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated as Doc
 from typing import ClassVar, Final
@@ -11,13 +11,11 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from toolfault_dashboard import queries
-from toolfault_dashboard.analysis.rates import rate
-from toolfault_dashboard.charts import BarChart, bar_chart
+from toolfault_dashboard.charts import BarChart, Estimate, bar_chart, estimate
 from toolfault_dashboard.formats import count, decimal, duration, percent, plural
 from toolfault_dashboard.pages.shared.ask import Ask, Asked
 from toolfault_dashboard.pages.shared.columns import (
     ColumnChoice,
-    Columns,
     choice,
     chosen,
     kept_columns,
@@ -25,13 +23,12 @@ from toolfault_dashboard.pages.shared.columns import (
 )
 from toolfault_dashboard.pages.shared.frame import Context, Link, View
 from toolfault_dashboard.pages.shared.lines import (
+    NONE,
     ChainLine,
-    ToolLine,
     argument_of,
-    chain_line,
     exactly,
-    tool_lines,
 )
+from toolfault_dashboard.pages.shared.table import Column, Drawn, Table
 from toolfault_dashboard.pages.shared.tiles import (
     Tile,
     before,
@@ -41,18 +38,17 @@ from toolfault_dashboard.pages.shared.tiles import (
     tile,
 )
 from toolfault_dashboard.queries.chains.naming import ConversationRungs
+from toolfault_dashboard.queries.lists.streams import RowStream
 from toolfault_dashboard.queries.rows import (
     OUTCOMES,
     ChainGroup,
-    ChainRow,
     Funnel,
     RoundTripBin,
     RoundTrips,
-    ToolCount,
 )
 from toolfault_dashboard.search import Query, parse
 
-__all__ = ["chosen_group", "router"]
+__all__ = ["BY_GROUP", "CHAINS", "ENDS", "LENGTHS", "RUNGS", "router"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +63,21 @@ class FunnelStep:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupLine:
+    """The chains of one tool, argument, code or model."""
+
+    row: Doc[ChainGroup, "What was counted."]
+    name: Doc[str, "What they have in common; words for none."]
+    href: Doc[str, "These chains."]
+    recovered: Doc[str, "Those that recovered; empty for none."]
+    switched: Doc[str, "Those that switched; empty for none."]
+    abandoned: Doc[str, "Those that were abandoned; empty for none."]
+    open: Doc[str, "Those that are open; empty for none."]
+    drawn: Doc[Estimate | None, "The interval of the recovery rate, drawn."]
+    money: Doc[float | None, "What its tokens cost; None without a price."]
+
+
+@dataclass(frozen=True, slots=True)
 class RoundTripsContext(Context):
     """What `round_trips.html` shows."""
 
@@ -75,18 +86,19 @@ class RoundTripsContext(Context):
     view: Doc[View, "The query bar."]
     tiles: Doc[tuple[Tile, ...], "The headline figures."]
     rungs: Doc[ConversationRungs, "What named the conversations, and what cannot be chained."]
+    named_by: Doc[Drawn, "What named the conversations."]
     funnel: Doc[Funnel, "Chains by how they ended."]
-    steps: Doc[tuple[FunnelStep, ...], "The funnel, drawn."]
+    steps: Doc[Drawn, "The funnel, drawn."]
     chart: Doc[BarChart | None, "Chains by number of round trips; None without chains."]
-    bins: Doc[tuple[RoundTripBin, ...], "The table behind the drawing."]
+    bins: Doc[Drawn, "The table behind the drawing."]
     by: Doc[str, "What the groups are: `tool`, `argument`, `code` or `model`."]
-    groups: Doc[tuple[ToolLine, ...], "Chains by group, most calls spent first."]
+    groups: Doc[Drawn, "Chains by group, most calls spent first."]
     groups_in_all: Doc[int, "How many groups there are."]
     costliest: Doc[str, "Which argument costs most, if some rows name none; else empty."]
     tabs: Doc[tuple[Link, ...], "What chains can be grouped by."]
     group_columns: Doc[ColumnChoice, "Columns of the groups."]
     chain_columns: Doc[ColumnChoice, "Columns of the chains."]
-    chains: Doc[tuple[ChainLine, ...], "The chains, newest first."]
+    chains: Doc[Drawn, "The chains, newest first."]
     total: Doc[int, "Chains in the list, each as one, also if it was sampled."]
     pages: Doc[dict[str, str], "Addresses of the newer and older page; empty at the ends."]
     links: Doc[
@@ -98,58 +110,95 @@ router = APIRouter()
 
 PAGE_ROWS: Final = 25
 GROUP_ROWS: Final = 30
+_LAST_BIN: Final = 12  # longer chains are shown together
 GROUPS: Final = {"tool": "Tool", "argument": "Argument", "code": "Code", "model": "Model"}
 # Each chain costs once, so it stands under the own code of its first failure alone.
 _KEYS: Final = {"code": "own_code"}
-# The tables of chains show no rate of calls.
-_NO_RATES: Final = queries.ToolRates(rate(0, 0), rate(0, 0))
 # Colour and pattern of each outcome, the same in every drawing.
 SERIES: Final = {"recovered": 3, "switched": 6, "abandoned": 2, "open": 7}
-GROUP_COLUMNS: Final = Columns(
-    "cols",
-    {
-        "spent": "Calls spent",
-        "round_trips": "Round trips",
-        "recovered": "Recovered",
-        "switched": "Switched",
-        "abandoned": "Abandoned",
-        "open": "Open",
-        "recovery": "Recovery rate",
-        "first_retry": "First retry",
-        "repeats": "Same again",
-        "time": "Time lost",
-        "tokens": "Tokens lost",
-        "money": "Money lost",
-    },
-    (
-        "spent", "round_trips", "recovered", "switched", "abandoned", "open", "recovery",
-        "first_retry", "time",
+
+
+def _all_groups(ask: Ask) -> Sequence[ChainGroup] | RowStream:
+    by = chosen_group(ask)
+    if by != "argument":
+        return queries.chains_by(ask.conn, ask.scope, by)
+    pairs = queries.chains_by_argument(ask.conn, ask.scope)
+    found = BY_GROUP.stream(group for _, group in pairs)
+    rows = ((tool, *row) for (tool, _), row in zip(pairs, found.rows, strict=True))
+    return replace(found, columns=("tool", "field", *found.columns[1:]), rows=iter(rows))
+
+
+BY_GROUP: Final = Table(
+    Column("name", "Tool", "code_link", term=""),
+    Column("chains", "Chains", "count", "row.chains"),
+    Column("spent", "Calls spent", "count", "row.calls_spent", usual=True),
+    Column("round_trips", "Round trips", "count", "row.round_trips", usual=True),
+    *(
+        Column(each, each.capitalize(), "count_link", f"row.{each}", usual=True, href=each,
+               said=each)
+        for each in OUTCOMES
     ),
+    Column("recovery", "Recovery rate", "recovery", "row.recovery_rate", usual=True),
+    Column("first_retry", "First retry", "count", "row.first_retry_fix", usual=True, quiet=True),
+    Column("repeats", "Same again", "count", "row.identical_repeats", usual=False, quiet=True),
+    Column("time", "Time lost", "duration", "row.time_lost_ms", usual=True),
+    Column("tokens", "Tokens lost", "known_count", "row.tokens_lost", usual=False),
+    Column("money", "Money lost", "decimal", usual=False),
+    file="round-trips", row=ChainGroup, rows=_all_groups,
 )  # fmt: skip
-# Columns of the chains that are plain texts; the others are drawn.
-_MORE: Final = {
-    "conversation": "Conversation",
-    "model": "Model",
-    "agent": "Agent",
-    "release": "Release",
-    "environment": "Environment",
-    "variant": "Variant",
-    "time_lost": "Time lost",
-    "tokens_lost": "Tokens lost",
-}
-CHAIN_COLUMNS: Final = Columns(
-    "chain-cols",
-    {
-        "field": "First field",
-        "failures": "Failures",
-        "spent": "Calls spent",
-        "round_trips": "Round trips",
-        "remarkable": "Remarkable",
-        **_MORE,
-    },
-    ("field", "failures", "spent", "round_trips", "remarkable"),
-)
-_LAST_BIN: Final = 12  # longer chains are shown together
+CHAINS: Final = Table(
+    Column("started", "Started", "moment", "row.started_at", style="nowrap", label=""),
+    Column("tool", "Tool", "code", "row.tool", label=""),
+    Column("code", "First code", "code_link", "row.first_code", label=""),
+    Column("field", "First field", "code", "row.first_field", usual=True, nothing="–",
+           label="Field"),
+    Column("outcome", "Outcome", "outcome", "row.outcome", label=""),
+    Column("failures", "Failures", "count", "row.failures", usual=True),
+    Column("spent", "Calls spent", "count", "row.calls_spent", usual=True, quiet=True),
+    Column("round_trips", "Round trips", "count", "row.round_trips", usual=True, quiet=True),
+    Column("remarkable", "Remarkable", "remarkable", "row", usual=True, label=""),
+    *(
+        Column(each, each.capitalize(), "code", f"row.{each}", usual=False)
+        for each in ("conversation", "model", "agent", "release", "environment", "variant")
+    ),
+    Column("time_lost", "Time lost", "code", usual=False,
+           value=lambda row: duration(row.time_lost_ms) if row.time_lost_ms else ""),
+    Column("tokens_lost", "Tokens lost", "code", usual=False,
+           value=lambda row: "" if row.tokens_lost is None else count(row.tokens_lost)),
+    file="chains",
+    rows=lambda ask: queries.iter_chains(ask.conn, ask.scope),
+    header="",
+    parameter="chain-cols",
+)  # fmt: skip
+ENDS: Final = Table(
+    Column("label", "Chains", "step"),
+    Column("chains", "Number", "count", quiet=True),
+    Column("share", "Share of all chains", "percent"),
+    Column("drawn", "Drawn", "bar", "share", hidden=True, style="funnel-cell"),
+    file="chain-ends",
+    row=Funnel,
+    rows=lambda ask: [queries.round_trips(ask.conn, ask.scope).funnel],
+)  # fmt: skip
+LENGTHS: Final = Table(
+    Column("round_trips", "Round trips",
+           value=lambda row: f"{row.round_trips}{' or more' * (row.round_trips == _LAST_BIN)}"),
+    *(Column(each, each, "count", term="") for each in OUTCOMES),
+    Column("chains", "Chains", "count"),
+    file="chain-lengths",
+    row=RoundTripBin,
+    rows=lambda ask: queries.round_trips(ask.conn, ask.scope).distribution,
+)  # fmt: skip
+RUNGS: Final = Table(
+    Column("rung", "Named by", value=lambda row: row.meaning or row.rung),
+    Column("framework", "Framework", value=lambda row: row.framework or "–"),
+    Column("side", "Side", value=lambda row: row.side or "–"),
+    Column("failures", "Failures", "count", term=""),
+    Column("chained", "In chains",
+           value=lambda row: "yes" if row.chained else f"no: {row.because}"),
+    file="conversation-rungs",
+    row=queries.RungRow,
+    rows=lambda ask: queries.conversation_rungs(ask.conn, ask.scope).rows,
+)  # fmt: skip
 
 
 @router.get("/round-trips", name="round_trips")
@@ -157,26 +206,28 @@ def round_trips(ask: Asked) -> Response:
     """Render the page."""
     by = chosen_group(ask)
     own = {"by": by} if by != "tool" else {}
-    kept = {**own, **kept_columns(ask, GROUP_COLUMNS, CHAIN_COLUMNS)}
-    places = {"by": GROUP_COLUMNS, "chains": CHAIN_COLUMNS}
+    kept = {**own, **kept_columns(ask, BY_GROUP, CHAINS)}
+    places = {"by": BY_GROUP, "chains": CHAINS}
     if (answer := redirected(ask, "/round-trips", places, **kept)) is not None:
         return answer
     found = queries.round_trips(ask.conn, ask.scope)
     cursor = ask.request.query_params.get("cursor") or None
     chains = queries.chain_list(ask.conn, ask.scope, cursor=cursor, limit=PAGE_ROWS)
     bins = _capped(found.distribution)
-    more = [name for name in chosen(ask, CHAIN_COLUMNS) if name in _MORE]
+    rungs = queries.conversation_rungs(ask.conn, ask.scope)
     groups, groups_in_all, costliest = _groups(ask, found, by)
+    group_columns, chain_columns = (choice(ask, each, **kept) for each in (BY_GROUP, CHAINS))
     context = RoundTripsContext(
         view=ask.view("/round-trips", **kept),
         tiles=_tiles(ask, found),
-        rungs=queries.conversation_rungs(ask.conn, ask.scope),
+        rungs=rungs,
+        named_by=RUNGS.drawn(rungs.rows),
         funnel=found.funnel,
-        steps=_steps(ask, found),
+        steps=ENDS.drawn(_steps(ask, found)),
         chart=_chart(bins) if found.funnel.chains else None,
-        bins=bins,
+        bins=LENGTHS.drawn(bins),
         by=by,
-        groups=groups,
+        groups=BY_GROUP.drawn(groups, group_columns.shown, titles={"name": by.capitalize()}),
         groups_in_all=groups_in_all,
         costliest=costliest,
         tabs=tuple(
@@ -187,10 +238,11 @@ def round_trips(ask: Asked) -> Response:
             )
             for name, label in GROUPS.items()
         ),
-        group_columns=choice(ask, GROUP_COLUMNS, **kept),
-        chain_columns=choice(ask, CHAIN_COLUMNS, **kept),
-        chains=tuple(
-            chain_line(ask, row, tuple(_cell(row, name) for name in more)) for row in chains.rows
+        group_columns=group_columns,
+        chain_columns=chain_columns,
+        chains=CHAINS.drawn(
+            (ChainLine(row, ask.link(f"/chains/{row.chain_id}")) for row in chains.rows),
+            chain_columns.shown,
         ),
         total=chains.total,
         pages={
@@ -221,7 +273,7 @@ def chosen_group(ask: Ask) -> str:
     return wanted if wanted in GROUPS else "tool"
 
 
-def _groups(ask: Ask, found: RoundTrips, by: str) -> tuple[tuple[ToolLine, ...], int, str]:
+def _groups(ask: Ask, found: RoundTrips, by: str) -> tuple[list[GroupLine], int, str]:
     """Return the chains by tool, argument, code or model, and how many groups there are.
 
     Those with the most calls spent come first, `GROUP_ROWS` at most. Then what to say above them.
@@ -229,22 +281,28 @@ def _groups(ask: Ask, found: RoundTrips, by: str) -> tuple[tuple[ToolLine, ...],
     if by == "argument":
         pairs = queries.chains_by_argument(ask.conn, ask.scope)
         lines = [
-            replace(
-                _line(
-                    ask, group, exactly(exactly(ask.query, "tool", tool), "field", group.name), {}
-                ),
-                name=argument_of(tool, group.name),
+            _line(
+                ask,
+                group,
+                argument_of(tool, group.name),
+                exactly(exactly(ask.query, "tool", tool), "field", group.name),
             )
             for tool, group in pairs[:GROUP_ROWS]
         ]
-        return tuple(lines), len(pairs), _costliest_argument(pairs)
+        return lines, len(pairs), _costliest_argument(pairs)
     named = {"tool": found.by_tool, "code": found.by_code, "model": found.by_model}[by]
     money = _money(ask, by)
     lines = [
-        _line(ask, group, exactly(ask.query, _KEYS.get(by, by), group.name), money)
+        _line(
+            ask,
+            group,
+            group.name or NONE,
+            exactly(ask.query, _KEYS.get(by, by), group.name),
+            money.get(group.name),
+        )
         for group in named[:GROUP_ROWS]
     ]
-    return tuple(lines), len(named), ""
+    return lines, len(named), ""
 
 
 def _costliest_argument(pairs: Sequence[tuple[str, ChainGroup]]) -> str:
@@ -266,37 +324,32 @@ def _costliest_argument(pairs: Sequence[tuple[str, ChainGroup]]) -> str:
     )
 
 
-def _line(ask: Ask, group: ChainGroup, query: Query, money: Mapping[str, float | None]) -> ToolLine:
-    counts = {group.name: ToolCount(calls=group.failures, failures=group.failures)}
-    (line,) = tool_lines(ask, counts, [group], {group.name: _NO_RATES})
-    recovered, switched, abandoned, still_open = (
-        ask.link("/round-trips", exactly(query, "chain", outcome)) + "#chains" if number else ""
-        for outcome, number in zip(OUTCOMES, line.outcomes, strict=True)
-    )
-    return replace(
-        line,
-        name=group.name or "none",
+def _line(
+    ask: Ask, group: ChainGroup, name: str, query: Query, money: float | None = None
+) -> GroupLine:
+    rate = group.recovery_rate
+    return GroupLine(
+        row=group,
+        name=name,
         href=ask.link("/round-trips", query),
-        chains_by_outcome=(recovered, switched, abandoned, still_open),
-        money_lost=money.get(group.name),
+        **{
+            each: ask.link("/round-trips", exactly(query, "chain", each)) + "#chains"
+            if getattr(group, each)
+            else ""
+            for each in OUTCOMES
+        },
+        drawn=estimate(rate.value, rate.low, rate.high, scale=1.0),
+        money=money,
     )
 
 
 def _money(ask: Ask, by: str) -> dict[str, float | None]:
     """Return what the tokens of each group cost, where the reader asks for that column."""
-    if by not in queries.COST_GROUPS or "money" not in chosen(ask, GROUP_COLUMNS):
+    if by not in queries.COST_GROUPS or "money" not in chosen(ask, BY_GROUP):
         return {}
     prices = queries.prices_of(ask.conn, ask.scope.project_id)
     found = queries.costs(ask.conn, ask.scope, by, prices)
     return {row.name: row.money_lost for row in found.rows}
-
-
-def _cell(row: ChainRow, name: str) -> str:
-    if name == "time_lost":
-        return duration(row.time_lost_ms) if row.time_lost_ms else ""
-    if name == "tokens_lost":
-        return "" if row.tokens_lost is None else count(row.tokens_lost)
-    return str(getattr(row, name) or "")
 
 
 def _tiles(ask: Ask, found: RoundTrips) -> tuple[Tile, ...]:

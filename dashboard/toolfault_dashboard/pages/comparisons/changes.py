@@ -12,9 +12,9 @@ from starlette.responses import RedirectResponse, Response
 
 from toolfault_dashboard import queries
 from toolfault_dashboard.access.policy import allows
-from toolfault_dashboard.analysis.comparisons.effect import Effect
+from toolfault_dashboard.analysis.comparisons.effect import Effect, MetricEffect
 from toolfault_dashboard.pages.comparisons.effects import (
-    MetricLine,
+    METRIC_COLUMNS,
     certainty,
     control_sentence,
     metric_lines,
@@ -26,12 +26,13 @@ from toolfault_dashboard.pages.shared.frame import Context, Link
 from toolfault_dashboard.pages.shared.lines import FrequencyLine, rows_behind
 from toolfault_dashboard.pages.shared.numbered import Number
 from toolfault_dashboard.pages.shared.over_time import TOP_CODES, TimeChart, time_chart
+from toolfault_dashboard.pages.shared.table import Column, Drawn, Table
 from toolfault_dashboard.queries.figures.totals import calls_by
 from toolfault_dashboard.queries.rows import ChangeRow, FrequencyRow
 from toolfault_dashboard.search import Clause, Moment, Query, parse
 from toolfault_dashboard.writes.recording import record_change
 
-__all__ = ["asked_effect", "asked_new", "router"]
+__all__ = ["CHANGES", "EFFECT", "NEW_KINDS", "router"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ class ChangesContext(Context):
 
     template: ClassVar[str] = "changes.html"
 
-    changes: Doc[tuple[ChangeLine, ...], "This page of changes, newest first."]
+    changes: Doc[Drawn, "This page of changes, newest first."]
     total: Doc[int, "Changes in all."]
     pages: Doc[dict[str, str], "Addresses of the newer and older page; empty at the ends."]
     form: Doc[ChangeForm, "The form."]
@@ -80,10 +81,10 @@ class ChangeContext(Context):
     sentence: Doc[str, "The verdict in a sentence."]
     detail: Doc[str, "How sure that is, in a sentence."]
     control: Doc[str, "How the tools fared that it did not touch, in words; empty without any."]
-    metrics: Doc[tuple[MetricLine, ...], "The metrics."]
+    metrics: Doc[Drawn, "The metrics."]
     time: Doc[TimeChart | None, "Failures over time around the change."]
     windows: Doc[tuple[Link, ...], "How much time before and after is compared."]
-    new: Doc[tuple[FrequencyLine, ...], "Kinds of failure that were never seen before the change."]
+    new: Doc[Drawn, "Kinds of failure that were never seen before the change."]
     links: Doc[
         dict[str, str],
         "Addresses: before, after (failures of each cohort), changes, csv, new_csv, compare.",
@@ -99,6 +100,22 @@ _LONGEST_LABEL: Final = 200
 ROWS: Final = 50  # of a page of the list
 NEW: Final = 10  # kinds of failure shown that a change may have brought
 ALL_NEW: Final = 10_000  # and in the file
+
+
+CHANGES: Final = Table(
+    Column("when", "When", "moment", "row.occurred_at", label=""),
+    Column("change", "Change", "link", "row.label"),
+    Column("tool", "Tool", "whole_code", "row.tool", label="", nothing="all tools"),
+    Column("kind", "Kind", "kind", "row.kind", label=""),
+    Column("source", "Source", "source", "row.source"),
+    Column("effect", "Effect", "effect", "row.label", hidden=True, style="num", label=""),
+    file="changes", row=ChangeRow, rows=lambda ask: queries.all_changes(ask.conn, ask.scope),
+    header="change",
+)  # fmt: skip
+EFFECT: Final = Table(
+    *METRIC_COLUMNS,
+    file="effect", row=MetricEffect, rows=lambda ask: _asked_effect(ask).metrics,
+)  # fmt: skip
 
 
 @router.get("/changes", name="changes")
@@ -123,7 +140,7 @@ def _list(ask: Ask, form: ChangeForm, *, page: int = 1, status: int = 200) -> Re
         return ask.link("/changes", "", window="", page="" if number == 1 else str(number))
 
     context = ChangesContext(
-        changes=tuple(ChangeLine(row=row, href=_href(ask, row)) for row in shown),
+        changes=CHANGES.drawn(ChangeLine(row=row, href=_href(ask, row)) for row in shown),
         total=len(rows),
         pages={
             "newer": to(page - 1) if page > 1 else "",
@@ -203,13 +220,13 @@ def change(ask: Asked, event_id: str) -> Response:
         sentence=verdict_sentence(found),
         detail=certainty(found),
         control=control_sentence(queries.change_control(ask.conn, everything, row, window=days)),
-        metrics=metric_lines(found),
+        metrics=EFFECT.drawn(metric_lines(found)),
         time=time_chart(narrowed, drawn, [row, *(each for each in others if each != row)]),
         windows=tuple(
             Link(label, ask.link(path, "", window="", sides=name), name == chosen)
             for name, (label, _) in SIDES.items()
         ),
-        new=_new(replace(ask, text=str(after.query), fixed=after.query), row),
+        new=NEW_KINDS.drawn(_new(replace(ask, text=str(after.query), fixed=after.query), row)),
         links={
             "before": ask.link("/failures", before.query, window=""),
             "after": ask.link("/failures", after.query, window=""),
@@ -244,7 +261,7 @@ def _new(ask: Ask, row: ChangeRow) -> tuple[FrequencyLine, ...]:
     )
 
 
-def asked_new(ask: Ask) -> tuple[FrequencyRow, ...]:
+def _asked_new(ask: Ask) -> tuple[FrequencyRow, ...]:
     """Return every signature that was never seen before the change that the address names.
 
     Raises:
@@ -254,6 +271,16 @@ def asked_new(ask: Ask) -> tuple[FrequencyRow, ...]:
     days = SIDES[_chosen_sides(ask)][1] * DAY
     _, after = queries.cohorts_of_change(ask.scope_of(parse("")), row, window=days)
     return queries.new_signatures(ask.conn, after, row.occurred_at, limit=ALL_NEW)
+
+
+NEW_KINDS: Final = Table(
+    Column("name", "Kind", "behind_in_tool", term="kind of failure"),
+    Column("failures", "Failures", "count"),
+    Column("rate", "Rate of the tool's calls", "rate_text", n="text", label="Rate"),
+    Column("first_at", "First seen", "moment"),
+    Column("last_at", "Last seen", "moment"),
+    file="new-since", row=FrequencyRow, rows=_asked_new, without=("new_since",),
+)  # fmt: skip
 
 
 def _change(ask: Ask, event_id: str) -> ChangeRow:
@@ -268,7 +295,7 @@ def _chosen_sides(ask: Ask) -> str:
     return chosen if chosen in SIDES else DEFAULT_SIDES
 
 
-def asked_effect(ask: Ask) -> Effect:
+def _asked_effect(ask: Ask) -> Effect:
     """Return the effect of the change that the address names.
 
     Raises:

@@ -11,33 +11,23 @@ from starlette.responses import Response
 
 from toolfault_dashboard import queries
 from toolfault_dashboard.analysis.comparisons.by_code import CodeEffect
-from toolfault_dashboard.analysis.comparisons.effect import Effect
+from toolfault_dashboard.analysis.comparisons.effect import Effect, MetricEffect
+from toolfault_dashboard.analysis.rates import Rate
 from toolfault_dashboard.exports.comparisons import overlap_sentence
 from toolfault_dashboard.formats import count, percent, points
 from toolfault_dashboard.pages.comparisons.effects import (
-    MetricLine,
+    METRIC_COLUMNS,
     certainty,
     metric_lines,
     verdict_sentence,
 )
 from toolfault_dashboard.pages.shared.ask import Ask, Asked
 from toolfault_dashboard.pages.shared.frame import Context, Link, View
+from toolfault_dashboard.pages.shared.table import Column, Drawn, Table
 from toolfault_dashboard.queries import Comparison, Scope
 from toolfault_dashboard.search import Clause, Pattern, QueryError, parse
 
-__all__ = ["asked_comparison", "router"]
-
-
-@dataclass(frozen=True, slots=True)
-class CodeLine:
-    """One code in both cohorts of a comparison."""
-
-    code: Doc[str, "The code."]
-    before: Doc[str, "Failures and their rate in the first cohort."]
-    after: Doc[str, "Failures and their rate in the second cohort."]
-    difference: Doc[str, "Second minus first, formatted."]
-    interval: Doc[str, "Interval of the difference, formatted."]
-    verdict: Doc[str, "`improved`, `worse`, `no detectable change` or `not enough data`."]
+__all__ = ["COMPARED_CODES", "COMPARISON", "router"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +45,8 @@ class CompareContext(Context):
     sentence: Doc[str, "The verdict in a sentence; empty before."]
     detail: Doc[str, "How sure that is, in a sentence; empty before."]
     overlap: Doc[str, "How many calls are in both cohorts, in a sentence; empty if none is."]
-    metrics: Doc[tuple[MetricLine, ...], "The metrics."]
-    codes: Doc[tuple[CodeLine, ...], "Every code, most failures first."]
+    metrics: Doc[Drawn, "The metrics."]
+    codes: Doc[Drawn, "Every code, most failures first."]
     links: Doc[
         dict[str, str],
         "Addresses: before, after (failures of each cohort), csv, codes_csv, changes.",
@@ -84,7 +74,7 @@ def _problem(ask: Ask) -> str:
     return ""
 
 
-def asked_comparison(ask: Ask) -> Comparison:
+def _asked(ask: Ask) -> Comparison:
     """Return the comparison that the address asks for.
 
     Raises:
@@ -104,6 +94,26 @@ def _cohort(ask: Ask, text: str) -> Scope:
     return queries.cohort_scope(ask.scope_of(common), text)
 
 
+COMPARISON: Final = Table(
+    *METRIC_COLUMNS,
+    file="comparison", row=MetricEffect, rows=lambda ask: _asked(ask).effect.metrics,
+)  # fmt: skip
+COMPARED_CODES: Final = Table(
+    Column("code", "Code", "code", lambda row: row.code or "none"),
+    Column("before", "Before", value=lambda row: _share(row.before), number=True),
+    Column("after", "After", value=lambda row: _share(row.after), number=True),
+    Column("difference", "Difference", number=True, value=lambda row: points(row.difference)),
+    Column("interval", "95% interval", style="ci",
+           value=lambda row: f"{points(row.low)} to {points(row.high)}"),
+    Column("verdict", "Verdict", "verdict", label=""),
+    file="comparison-codes", row=CodeEffect, rows=lambda ask: _asked(ask).codes,
+)  # fmt: skip
+
+
+def _share(found: Rate) -> str:
+    return f"{count(found.count)} ({percent(found.value)})"
+
+
 @router.get("/compare", name="compare")
 def compare(ask: Asked) -> Response:
     """Render the form and, once there are two cohorts, the effect between them."""
@@ -111,7 +121,7 @@ def compare(ask: Asked) -> Response:
     problem, found = _problem(ask), None
     if (before or after) and not problem:
         try:
-            found = asked_comparison(ask)
+            found = _asked(ask)
         except QueryError as error:  # a key that the role may not ask for
             problem = error.message
     context = CompareContext(
@@ -124,8 +134,8 @@ def compare(ask: Asked) -> Response:
         sentence=verdict_sentence(found.effect) if found else "",
         detail=certainty(found.effect) if found else "",
         overlap=overlap_sentence(found) if found else "",
-        metrics=metric_lines(found.effect) if found else (),
-        codes=tuple(_code_line(each) for each in found.codes[:CODES]) if found else (),
+        metrics=COMPARISON.drawn(metric_lines(found.effect) if found else ()),
+        codes=COMPARED_CODES.drawn(found.codes[:CODES] if found else ()),
         links=_links(ask, found, before, after),
     )
     return ask.render(context, title="Compare", status=422 if problem else 200)
@@ -173,15 +183,4 @@ def _version(text: str) -> tuple[tuple[int, str], ...]:
     return tuple(
         (int(part), "") if part.isdecimal() else (-1, part)
         for part in text.removeprefix("v").replace("-", ".").split(".")
-    )
-
-
-def _code_line(row: CodeEffect) -> CodeLine:
-    return CodeLine(
-        code=row.code or "none",
-        before=f"{count(row.before.count)} ({percent(row.before.value)})",
-        after=f"{count(row.after.count)} ({percent(row.after.value)})",
-        difference=points(row.difference),
-        interval=f"{points(row.low)} to {points(row.high)}",
-        verdict=row.verdict,
     )

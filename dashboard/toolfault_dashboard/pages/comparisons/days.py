@@ -17,11 +17,12 @@ from toolfault_dashboard.formats import count, day, plural
 from toolfault_dashboard.pages.comparisons.effects import TITLES, shown_difference
 from toolfault_dashboard.pages.shared.ask import Ask
 from toolfault_dashboard.pages.shared.frame import Link
+from toolfault_dashboard.pages.shared.table import Column, Drawn, Table
 from toolfault_dashboard.queries.comparisons.trials import TrialLook, TrialLooks
 from toolfault_dashboard.queries.lists.streams import RowStream
 from toolfault_dashboard.whiskers import Reading, WhiskerChart, whisker_chart
 
-__all__ = ["days_of", "look_stream"]
+__all__ = ["DAYS", "days_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class DaysContext:
     better: Doc[str, "`lower` or `higher`."]
     every: Doc[str, "How often was looked, in words."]
     chart: Doc[WhiskerChart | None, "The always-valid intervals, drawn; None without any."]
-    looks: Doc[tuple[LookLine, ...], "The table behind the drawing, newest first."]
+    looks: Doc[Drawn, "The table behind the drawing, newest first."]
     metrics: Doc[tuple[Link, ...], "The metrics to choose from."]
     arms: Doc[tuple[tuple[str, int], ...], "Each arm with its colour and pattern."]
     csv: Doc[str, "The looks as CSV."]
@@ -104,7 +105,7 @@ def days_of(ask: Ask, found: Experiment) -> DaysContext | None:
             readings,
             shown=lambda value: shown_difference(metric, value),
         ),
-        looks=tuple(_line(metric, look, series[look.arm]) for look in reversed(looked.looks)),
+        looks=DAYS.drawn(_line(metric, look, series[look.arm]) for look in reversed(looked.looks)),
         metrics=tuple(
             Link(
                 TITLES[each.name][0],
@@ -149,7 +150,7 @@ _NUMBERS: Final = (
 )  # fmt: skip
 
 
-def look_stream(ask: Ask) -> RowStream:
+def _look_stream(ask: Ask) -> RowStream:
     """Return the looks at the trial that the address names; an interval is two columns."""
     looked = _asked(ask)
     if looked is None:
@@ -174,3 +175,15 @@ def _cells(looked: TrialLooks, look: TrialLook) -> tuple[object, ...]:
         look.until_at, looked.metric, look.arm, look.n_control, look.n_treatment, look.control,
         look.treatment, look.difference, *ends,
     )  # fmt: skip
+
+
+DAYS: Final = Table(
+    Column("until_at", "Until", "moment"),
+    Column("arm", "Arm", "whole_code"),
+    Column("n", "n of control and arm", number=True),
+    Column("difference", "Difference", number=True),
+    Column("always", "Always-valid", number=True, value=lambda look: look.always or "–"),
+    Column("fixed", "Fixed-horizon", number=True, value=lambda look: look.fixed or "–"),
+    Column("decided", "Decided", "decided", hidden=True),
+    file="experiment-days", rows=_look_stream,
+)  # fmt: skip

@@ -11,9 +11,11 @@ from toolfault_dashboard.analysis.comparisons.effect import FEWEST, Effect, Metr
 from toolfault_dashboard.analysis.comparisons.metrics import METRICS
 from toolfault_dashboard.charts import Estimate, differences
 from toolfault_dashboard.formats import count, decimal, percent, plural, points
+from toolfault_dashboard.pages.shared.table import Column
 from toolfault_dashboard.queries.comparisons.effects import Control
 
 __all__ = [
+    "METRIC_COLUMNS",
     "SHARES",
     "TITLES",
     "certainty",
@@ -68,6 +70,17 @@ TITLES: Final = {
         "Of the chains whose calls reported tokens.",
     ),
 }
+METRIC_COLUMNS: Final = (
+    Column("title", "Metric", "metric"),
+    Column("before", "Before", "side", lambda row: (row.before, row.n_before), number=True),
+    Column("after", "After", "side", lambda row: (row.after, row.n_after), number=True),
+    Column("difference", "Difference", number=True, note="at the same mix",
+           label="Difference at the same mix"),
+    Column("interval", "95% interval around no difference", "difference", term="95% interval",
+           label="95% interval", style="effect-cell"),
+    Column("verdict", "Verdict", "detected", label=""),
+)  # fmt: skip
+"""Of every metric: both cohorts, the difference, its interval, the verdict."""
 _SAME_MIX: Final = "At the same mix of tools, models and agents the"
 SHARES: Final = ("failure_rate", "first_try_success", "recovery_rate")
 

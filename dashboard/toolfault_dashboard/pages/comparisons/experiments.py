@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import Annotated as Doc
 from typing import ClassVar, Final
 
@@ -15,7 +16,7 @@ from toolfault_dashboard.analysis.comparisons.experiments import ArmEffect, Expe
 from toolfault_dashboard.analysis.comparisons.remaining import FARTHEST, conversations_to_go
 from toolfault_dashboard.analysis.rates import Interval
 from toolfault_dashboard.charts import Estimate
-from toolfault_dashboard.formats import count, decimal, duration, percent, plural, points
+from toolfault_dashboard.formats import decimal, duration, percent, plural, points
 from toolfault_dashboard.pages.comparisons.days import DaysContext, days_of
 from toolfault_dashboard.pages.comparisons.effects import (
     SHARES,
@@ -28,11 +29,12 @@ from toolfault_dashboard.pages.comparisons.effects import (
 from toolfault_dashboard.pages.shared.ask import DAY, Ask, Asked
 from toolfault_dashboard.pages.shared.frame import Context, Link, View
 from toolfault_dashboard.pages.shared.over_time import TOP_CODES, TimeChart, time_chart
+from toolfault_dashboard.pages.shared.table import Column, Drawn, Table
 from toolfault_dashboard.queries.lists.streams import RowStream
 from toolfault_dashboard.queries.rows import FailuresOverTime
 from toolfault_dashboard.search import Clause, Pattern, Query
 
-__all__ = ["arm_stream", "cost_stream", "router"]
+__all__ = ["ARMS", "COSTS", "EXPERIMENTS", "router"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,7 @@ class ExperimentsContext(Context):
     template: ClassVar[str] = "experiments.html"
 
     view: Doc[View, "The query bar."]
-    experiments: Doc[tuple[ExperimentLine, ...], "The experiments of the view, by name."]
+    experiments: Doc[Drawn, "The experiments of the view, by name."]
     csv: Doc[str, "Them with their arms as CSV."]
 
 
@@ -90,16 +92,23 @@ class ArmMetricLine:
 
 
 @dataclass(frozen=True, slots=True)
-class ArmCostLine:
-    """What the failures of one arm cost."""
+class ArmCost:
+    """What the failures of one arm cost; None where nobody reports it."""
 
-    name: Doc[str, "The arm."]
-    chains: Doc[int, "Its chains."]
-    round_trips: Doc[int, "Its round trips."]
-    time_lost: Doc[str, "Time lost in its chains; a dash where no chain has times."]
-    tokens: Doc[str, "Tokens lost, in all; a dash where no chain reports them."]
-    per_conversation: Doc[str, "Tokens lost for each of its conversations; a dash likewise."]
-    money: Doc[str, "What these tokens cost; a dash without prices."]
+    arm: str
+    conversations: int
+    chains: int
+    round_trips: int
+    tokens_lost: int | None
+    time_lost_ms: float | None
+    money_lost: float | None  # of its tokens; None without prices
+
+
+@dataclass(frozen=True, slots=True)
+class ArmCostLine:
+    """What the failures of one arm cost, on the page."""
+
+    row: Doc[ArmCost, "What was counted."]
     href: Doc[str, "Its chains, on Round trips."]
 
 
@@ -114,11 +123,11 @@ class ExperimentContext(Context):
     verdict: Doc[str, "Verdict on the failure rate of the first arm."]
     sentence: Doc[str, "The verdict in a sentence."]
     detail: Doc[str, "How sure that is and how long it may take still, in a sentence."]
-    arms: Doc[tuple[ArmLine, ...], "The assignment."]
+    arms: Doc[Drawn, "The assignment."]
     balance: Doc[str, "Whether the arms got the shares they were meant to get, in a sentence."]
     mismatch: Doc[bool, "Whether the assignment is broken, so that no effect can be believed."]
-    metrics: Doc[tuple[ArmMetricLine, ...], "Every arm against the control."]
-    costs: Doc[tuple[ArmCostLine, ...], "What the failures of each arm cost."]
+    metrics: Doc[Drawn, "Every arm against the control."]
+    costs: Doc[Drawn, "What the failures of each arm cost."]
     days: Doc[DaysContext | None, "How the effect grew day by day; None until asked for."]
     days_href: Doc[str, "This page with, or without, the days."]
     controls: Doc[tuple[Link, ...], "Which arm to compare with."]
@@ -139,7 +148,7 @@ def experiments(ask: Asked) -> Response:
     found = queries.experiments(ask.conn, ask.scope)
     context = ExperimentsContext(
         view=ask.view("/experiments"),
-        experiments=tuple(
+        experiments=EXPERIMENTS.drawn(
             ExperimentLine(name, ask.link("/experiment", name=name), arms)
             for name, arms in found.items()
         ),
@@ -167,7 +176,7 @@ _PLAIN: Final = (
 _INTERVALS: Final = ("fixed", "always", "adjusted")
 
 
-def arm_stream(ask: Ask) -> RowStream:
+def _arm_stream(ask: Ask) -> RowStream:
     """Return the metrics of the experiment that the address names; an interval is two columns."""
     ends = [f"{name}_{end}" for name in _INTERVALS for end in ("low", "high")]
     numbers = ("control", "treatment", "difference", *ends)
@@ -194,24 +203,75 @@ def _cells(effect: ArmEffect) -> tuple[object, ...]:
     )
 
 
-def cost_stream(ask: Ask) -> RowStream:
-    """Return what the failures of each arm of the experiment cost, its conversations beside it."""
-    found = _asked(ask)
+def _costs(ask: Ask, found: Experiment) -> list[ArmCost]:
+    """Return what the failures of each arm cost; sums, since arms are of different sizes too."""
     prices = queries.prices_of(ask.conn, ask.scope.project_id)
     costs = queries.arm_costs(ask.conn, ask.scope, found.name, prices)
-    counts = ("conversations", "chains", "round_trips", "tokens_lost")
-    numbers = ("time_lost_ms", "money_lost")
-    return RowStream(
-        columns=("arm", *counts, *numbers),
-        times=frozenset(),
-        rows=iter([
-            (arm, found.balance.conversations[arm], row.chains, row.round_trips, row.tokens_lost,
-             row.time_lost_ms, row.money_lost)
-            for arm in found.arms
-            if (row := costs.get(arm)) is not None
-        ]),
-        kinds=dict.fromkeys(counts, "integer") | dict.fromkeys(numbers, "number"),
-    )  # fmt: skip
+    return [
+        ArmCost(
+            arm=arm,
+            conversations=found.balance.conversations[arm],
+            chains=row.chains,
+            round_trips=row.round_trips,
+            tokens_lost=row.tokens_lost,
+            time_lost_ms=row.time_lost_ms,
+            money_lost=row.money_lost,
+        )
+        for arm in found.arms
+        if (row := costs.get(arm)) is not None
+    ]
+
+
+def _tokens_per_conversation(row: ArmCost) -> str:
+    if row.tokens_lost is None or not row.conversations:
+        return decimal(None)
+    return decimal(row.tokens_lost / row.conversations, 1)
+
+
+EXPERIMENTS: Final = Table(
+    Column("name", "Experiment", "code_link"),
+    Column("arms", "Arms", "arms"),
+    Column("effect", "Effect", "effect", "name", hidden=True, style="num"),
+    Column("experiment", file={"experiment": ""}, value=itemgetter(0)),
+    Column("arm", file={"arm": ""}, value=itemgetter(1)),
+    file="experiments",
+    rows=lambda ask: [
+        (name, arm)
+        for name, arms in queries.experiments(ask.conn, ask.scope).items()
+        for arm in arms
+    ],
+)  # fmt: skip
+ASSIGNMENT: Final = Table(
+    Column("arm", "Arm", "arm", "name"),
+    Column("conversations", "Conversations", "count"),
+    Column("expected", "Expected", number=True, value=lambda row: decimal(row.expected, 1)),
+    Column("share", "Share", "share", width=130),
+    Column("failures", "Failures", "failures", "name", hidden=True, style="num", label=""),
+)  # fmt: skip
+ARMS: Final = Table(
+    Column("title", "Metric", "metric"),
+    Column("control", "Control", "side", lambda row: (row.control, row.n_control), number=True),
+    Column("treatment", "Arm", "side", lambda row: (row.treatment, row.n_treatment),
+           number=True, term=""),
+    Column("difference", "Difference", number=True),
+    Column("always", "Always-valid 95% interval", "always", term="always-valid",
+           note="valid no matter how often you check", style="effect-cell"),
+    Column("fixed", "Fixed-horizon 95% interval", "fixed", term="fixed-horizon",
+           note="valid if you check once, now", style="effect-cell"),
+    Column("verdict", "Verdict", "verdict_to_go", label=""),
+    file="experiment", rows=_arm_stream,
+)  # fmt: skip
+COSTS: Final = Table(
+    Column("arm", "Arm", "whole_code", "row.arm"),
+    Column("chains", "Chains", "count_link", "row.chains"),
+    Column("round_trips", "Round trips", "count", "row.round_trips"),
+    Column("time", "Time lost", number=True, value=lambda row: duration(row.time_lost_ms)),
+    Column("tokens", "Tokens lost", "known_count", "row.tokens_lost"),
+    Column("per_conversation", "Tokens per conversation", number=True,
+           value=_tokens_per_conversation),
+    Column("money", "Money lost", "decimal", "row.money_lost"),
+    file="experiment-costs", row=ArmCost, rows=lambda ask: _costs(ask, _asked(ask)),
+)  # fmt: skip
 
 
 @router.get("/experiment", name="experiment")
@@ -229,11 +289,14 @@ def experiment(ask: Asked, name: str = "") -> Response:
         verdict=first.verdict if first else "not enough data",
         sentence=_sentence(found, first),
         detail=_certainty(found, first, pace),
-        arms=tuple(_arm_line(ask, found, arm) for arm in found.arms),
+        arms=ASSIGNMENT.drawn(_arm_line(ask, found, arm) for arm in found.arms),
         balance=_balance(found.balance),
         mismatch=found.balance.mismatch,
-        metrics=_metrics(found, pace),
-        costs=_costs(ask, found),
+        metrics=ARMS.drawn(
+            _metrics(found, pace),
+            titles={"treatment": first.arm} if first and len(found.arms) == 2 else {},
+        ),
+        costs=COSTS.drawn(_cost_line(ask, found, row) for row in _costs(ask, found)),
         days=days_of(ask, found),
         days_href=ask.here(days="", metric="")
         if "days" in ask.request.query_params
@@ -249,29 +312,10 @@ def experiment(ask: Asked, name: str = "") -> Response:
     return ask.render(context, title=name)
 
 
-def _costs(ask: Ask, found: Experiment) -> tuple[ArmCostLine, ...]:
-    """Return what the failures of each arm cost; sums, since arms are of different sizes too."""
-    prices = queries.prices_of(ask.conn, ask.scope.project_id)
-    costs = queries.arm_costs(ask.conn, ask.scope, found.name, prices)
-    return tuple(_cost_line(ask, found, arm, costs[arm]) for arm in found.arms if arm in costs)
-
-
-def _cost_line(ask: Ask, found: Experiment, arm: str, row: queries.CostRow) -> ArmCostLine:
-    conversations = found.balance.conversations[arm]
-    tokens = row.tokens_lost
-    clause = Clause("variant", (Pattern((f"{found.name}={arm}",)),))
-    return ArmCostLine(
-        name=arm,
-        chains=row.chains,
-        round_trips=row.round_trips,
-        time_lost="–" if row.time_lost_ms is None else duration(row.time_lost_ms),
-        tokens="–" if tokens is None else count(tokens),
-        per_conversation="–"
-        if tokens is None or not conversations
-        else decimal(tokens / conversations, 1),
-        money=decimal(row.money_lost),
-        href=ask.link("/round-trips", ask.query.without("variant").and_(Query((clause,)))),
-    )
+def _cost_line(ask: Ask, found: Experiment, row: ArmCost) -> ArmCostLine:
+    clause = Clause("variant", (Pattern((f"{found.name}={row.arm}",)),))
+    query = ask.query.without("variant").and_(Query((clause,)))
+    return ArmCostLine(row=row, href=ask.link("/round-trips", query))
 
 
 def _arm_line(ask: Ask, found: Experiment, arm: str) -> ArmLine:

@@ -22,37 +22,28 @@ from toolfault_dashboard.alerts.store import (
     rule_rows,
 )
 from toolfault_dashboard.alerts.wording import rule_in_words
-from toolfault_dashboard.analysis.comparisons.by_code import CodeEffect
 from toolfault_dashboard.analysis.comparisons.differences import change_of_rate
-from toolfault_dashboard.analysis.comparisons.effect import MetricEffect
-from toolfault_dashboard.analysis.rates import Rate, rate
+from toolfault_dashboard.analysis.rates import Rate
 from toolfault_dashboard.exports.tables import table_stream
-from toolfault_dashboard.pages.chains.round_trips import chosen_group
-from toolfault_dashboard.pages.comparisons.changes import asked_effect, asked_new
-from toolfault_dashboard.pages.comparisons.compare import asked_comparison
-from toolfault_dashboard.pages.comparisons.days import look_stream
-from toolfault_dashboard.pages.comparisons.experiments import arm_stream, cost_stream
+from toolfault_dashboard.pages.chains.round_trips import BY_GROUP, CHAINS, ENDS, LENGTHS, RUNGS
+from toolfault_dashboard.pages.comparisons.changes import CHANGES, EFFECT, NEW_KINDS
+from toolfault_dashboard.pages.comparisons.compare import COMPARED_CODES, COMPARISON
+from toolfault_dashboard.pages.comparisons.days import DAYS
+from toolfault_dashboard.pages.comparisons.experiments import ARMS, COSTS, EXPERIMENTS
 from toolfault_dashboard.pages.exports.download import Table, serve
-from toolfault_dashboard.pages.failures.kinds_table import chosen_order
-from toolfault_dashboard.pages.figures.breakdown import chosen_key, chosen_kind
+from toolfault_dashboard.pages.failures.kinds_table import KINDS
+from toolfault_dashboard.pages.figures.breakdown import BY_TOOL
+from toolfault_dashboard.pages.figures.tools import PHANTOMS, REPEATS, TOOLS
+from toolfault_dashboard.pages.fixes.messages import MESSAGES
 from toolfault_dashboard.pages.shared.ask import Ask
+from toolfault_dashboard.pages.shared.lines import BY_CODE, BY_FIELD, FAILURES
 from toolfault_dashboard.queries.counted import CountedLine, counted_lines
-from toolfault_dashboard.queries.failures.kinds import KindRow
-from toolfault_dashboard.queries.figures.breakdown import breakdown
 from toolfault_dashboard.queries.figures.matrices import MatrixCell, matrix
 from toolfault_dashboard.queries.fixes.fix_next import FixRow, fix_next
-from toolfault_dashboard.queries.fixes.messages import MessageRow, message_efficacy
 from toolfault_dashboard.queries.lists.streams import RowStream
 from toolfault_dashboard.queries.received import ReceivedLine, received_lines, received_list
 from toolfault_dashboard.queries.rejected import RejectedRow, rejected_list
-from toolfault_dashboard.queries.rows import (
-    ChainGroup,
-    ChangeRow,
-    FrequencyRow,
-    Funnel,
-    RoundTripBin,
-    Series,
-)
+from toolfault_dashboard.queries.rows import Series
 from toolfault_dashboard.search import parse
 from toolfault_dashboard.writes.picked_fixes import PickedFix, picked_fixes
 from toolfault_dashboard.writes.saved_views import views_of
@@ -61,15 +52,8 @@ __all__ = ["router"]
 
 router = APIRouter()
 
-_OF_KINDS: Final = frozenset({"new_since", "fields"})
 _KEY_TIMES: Final = ("created_at", "last_used_at", "revoked_at")
 _ACTS: Final = 100_000  # years of it
-_SHARES: Final = ("failure_rate", "first_try_success", "recovery_rate")
-_CHAINS_OF_TOOL: Final = (
-    "chains", "recovered", "switched", "abandoned", "open", "calls_spent", "round_trips",
-    "identical_repeats",
-    "time_lost_ms", "tokens_lost",
-)  # fmt: skip
 _ALL: Final = 10_000  # more codes or tools than a project may have
 
 
@@ -89,31 +73,21 @@ def _table(
     return RowStream(tuple(columns), frozenset(times), iter(rows), kinds)
 
 
-@_serve("failures")
-def failures(ask: Ask) -> RowStream:
-    """Stream the failures of the view."""
-    return queries.iter_failures(ask.conn, ask.scope)
-
-
-@_serve("kinds")
-def kinds(ask: Ask) -> RowStream:
-    """Write every kind of failure of the view, in the order of the page."""
-    found = queries.kinds(ask.conn, ask.scope, order=chosen_order(ask), drawn=False)
-    return table_stream(found.rows, KindRow, without=frozenset({"counts"}))
-
-
-@_serve("chains")
-def chains(ask: Ask) -> RowStream:
-    """Stream the chains of the view."""
-    return queries.iter_chains(ask.conn, ask.scope)
-
-
 def _rate_cells(found: Rate) -> tuple[Any, ...]:
     return (found.value, found.low, found.high, found.n)
 
 
 def _rate_columns(name: str) -> tuple[str, ...]:
     return (name, f"{name}_low", f"{name}_high", f"{name}_n")
+
+
+_TABLES: Final = (
+    *(FAILURES, KINDS, CHAINS, BY_GROUP, ENDS, LENGTHS, RUNGS, TOOLS, PHANTOMS, REPEATS),
+    *(BY_CODE, BY_FIELD, BY_TOOL, MESSAGES, CHANGES, EFFECT, NEW_KINDS, COMPARISON),
+    *(COMPARED_CODES, EXPERIMENTS, ARMS, COSTS, DAYS),
+)
+for _table_of_page in _TABLES:
+    _serve(_table_of_page.name)(_table_of_page.file)
 
 
 @_serve("overview")
@@ -164,79 +138,6 @@ def overview(ask: Ask) -> RowStream:
     )
 
 
-@_serve("round-trips")
-def round_trips(ask: Ask) -> RowStream:
-    """Write the chains of the view by tool, code or model, or by tool and argument."""
-    by = chosen_group(ask)
-    if by != "argument":
-        return table_stream(queries.chains_by(ask.conn, ask.scope, by), ChainGroup)
-    pairs = queries.chains_by_argument(ask.conn, ask.scope)
-    found = table_stream([group for _, group in pairs], ChainGroup)
-    rows = ((tool, *row) for (tool, _), row in zip(pairs, found.rows, strict=True))
-    return RowStream(("tool", "field", *found.columns[1:]), found.times, iter(rows), found.kinds)
-
-
-@_serve("tools")
-def tools(ask: Ask) -> RowStream:
-    """Write the tools of the view with every figure that the page can show."""
-    counted = queries.summary(ask.conn, ask.scope)
-    groups = {g.name: g for g in queries.chains_by(ask.conn, ask.scope, "tool")}
-    rates = queries.rates_by_tool(ask.conn, ask.scope)
-    rows = (
-        (
-            name,
-            each.calls,
-            each.failures,
-            *_rate_cells(rates[name].failure_rate),
-            *_rate_cells(rates[name].first_try),
-            *_chain_cells(groups.get(name)),
-        )
-        for name, each in counted.tools.items()
-    )
-    columns = (
-        "tool",
-        "calls",
-        "failures",
-        *_rate_columns("failure_rate"),
-        *_rate_columns("first_try_success"),
-        *_CHAINS_OF_TOOL,
-        *_rate_columns("recovery_rate"),
-    )
-    shares = [name for name in columns if name.startswith(_SHARES) and not name.endswith("_n")]
-    numbers = [*shares, "time_lost_ms"]
-    integers = [name for name in columns[1:] if name not in numbers]
-    return _table(columns, rows, numbers=numbers, integers=integers)
-
-
-def _chain_cells(group: ChainGroup | None) -> tuple[Any, ...]:
-    if group is None:  # no chain: nothing was lost, and whether tokens are reported is not known
-        none = {"time_lost_ms": 0.0, "tokens_lost": None}
-        return (*(none.get(name, 0) for name in _CHAINS_OF_TOOL), *_rate_cells(rate(0, 0)))
-    own = (getattr(group, name) for name in _CHAINS_OF_TOOL)
-    return (*own, *_rate_cells(group.recovery_rate))
-
-
-@_serve("codes")
-def codes(ask: Ask) -> RowStream:
-    """Write every code of the view."""
-    table = queries.frequency(ask.conn, ask.scope, "code")
-    return table_stream(table.rows, FrequencyRow, without=_OF_KINDS)
-
-
-@_serve("fields")
-def fields(ask: Ask) -> RowStream:
-    """Write every field of the view."""
-    table = queries.frequency(ask.conn, ask.scope, "field")
-    return table_stream(table.rows, FrequencyRow, without=_OF_KINDS)
-
-
-@_serve("changes")
-def changes(ask: Ask) -> RowStream:
-    """Write the changes of the view."""
-    rows = queries.all_changes(ask.conn, ask.scope)
-    return table_stream(rows, ChangeRow)
-
-
 @_serve("fix-next")
 def fixes(ask: Ask) -> RowStream:
     """Write everything that could be mended."""
@@ -249,25 +150,6 @@ def picked(ask: Ask) -> RowStream:
     """Write what people added to Fix next by hand."""
     rows = picked_fixes(ask.conn, ask.project.id) if ask.project else ()
     return table_stream(rows, PickedFix)
-
-
-@_serve("messages")
-def messages(ask: Ask) -> RowStream:
-    """Write every wording of the view."""
-    rows = [row for group in message_efficacy(ask.conn, ask.scope) for row in group.rows]
-    return table_stream(rows, MessageRow)
-
-
-@_serve("phantom-arguments")
-def phantoms(ask: Ask) -> RowStream:
-    """Write the phantom arguments of the view by tool and model."""
-    return table_stream(queries.phantom_arguments(ask.conn, ask.scope), queries.PhantomRow)
-
-
-@_serve("repeated-executions")
-def repeats(ask: Ask) -> RowStream:
-    """Write the repeated executions of the view by tool and model."""
-    return table_stream(queries.repeated_executions(ask.conn, ask.scope), queries.RepeatRow)
 
 
 @_serve("issues")
@@ -303,25 +185,6 @@ def _codes_at(series: Sequence[Series], index: int) -> list[tuple[str, int]]:
     return [(line.name, line.counts[index]) for line in series if line.counts[index]]
 
 
-@_serve("chain-lengths")
-def chain_lengths(ask: Ask) -> RowStream:
-    """Write the chains of the view by number of round trips and outcome."""
-    found = queries.round_trips(ask.conn, ask.scope)
-    return table_stream(found.distribution, RoundTripBin)
-
-
-@_serve("conversation-rungs")
-def conversation_rungs(ask: Ask) -> RowStream:
-    """Write what named the conversations of the failures of the view."""
-    return table_stream(queries.conversation_rungs(ask.conn, ask.scope).rows, queries.RungRow)
-
-
-@_serve("chain-ends")
-def chain_ends(ask: Ask) -> RowStream:
-    """Write how the chains of the view end."""
-    return table_stream([queries.round_trips(ask.conn, ask.scope).funnel], Funnel)
-
-
 @_serve("matrix")
 def cells(ask: Ask) -> RowStream:
     """Write the failures of the view by tool and code."""
@@ -329,81 +192,11 @@ def cells(ask: Ask) -> RowStream:
     return table_stream(found.cells, MatrixCell)
 
 
-@_serve("breakdown")
-def rates_by_tool(ask: Ask) -> RowStream:
-    """Write what the page shows: rates by tool and property, or what failures alone have."""
-    if (kind := chosen_kind(ask)) is not None:
-        table = queries.frequency(ask.conn, ask.scope, kind[1])
-        return table_stream(table.rows, FrequencyRow, without=_OF_KINDS)
-    by = chosen_key(ask)
-    rows = (
-        (cell.tool, cell.name, cell.calls, cell.failures, *_rate_cells(cell.rate), cell.worst)
-        for cell in breakdown(ask.conn, ask.scope, by).cells
-    )
-    rate_columns = _rate_columns("failure_rate")
-    return _table(
-        ("tool", by, "calls", "failures", *rate_columns, "worst"),
-        rows,
-        numbers=rate_columns[:3],
-        integers=("calls", "failures", rate_columns[3]),
-    )
-
-
 @_serve("field-matrix")
 def field_cells(ask: Ask) -> RowStream:
     """Write the failures of the view by tool and field."""
     found = matrix(ask.conn, ask.scope, "field", tools=_ALL, columns=_ALL)
     return table_stream(found.cells, MatrixCell)
-
-
-@_serve("effect")
-def effect(ask: Ask) -> RowStream:
-    """Write the metrics before and after a change."""
-    return table_stream(asked_effect(ask).metrics, MetricEffect)
-
-
-@_serve("new-since")
-def new_since(ask: Ask) -> RowStream:
-    """Write the kinds of failure that were never seen before a change."""
-    return table_stream(asked_new(ask), FrequencyRow, without=frozenset({"new_since"}))
-
-
-@_serve("comparison")
-def comparison(ask: Ask) -> RowStream:
-    """Write the metrics of the two queries that the address compares."""
-    return table_stream(asked_comparison(ask).effect.metrics, MetricEffect)
-
-
-@_serve("comparison-codes")
-def comparison_codes(ask: Ask) -> RowStream:
-    """Write the codes of the two queries that the address compares."""
-    return table_stream(asked_comparison(ask).codes, CodeEffect)
-
-
-@_serve("experiment")
-def experiment(ask: Ask) -> RowStream:
-    """Write the arms of an experiment against its control."""
-    return arm_stream(ask)
-
-
-@_serve("experiment-costs")
-def experiment_costs(ask: Ask) -> RowStream:
-    """Write what the failures of each arm of an experiment cost."""
-    return cost_stream(ask)
-
-
-@_serve("experiment-days")
-def experiment_days(ask: Ask) -> RowStream:
-    """Write how the effect of an experiment was known day after day."""
-    return look_stream(ask)
-
-
-@_serve("experiments")
-def experiments(ask: Ask) -> RowStream:
-    """Write the experiments of the view with their arms."""
-    found = queries.experiments(ask.conn, ask.scope)
-    rows = ((name, arm) for name, arms in found.items() for arm in arms)
-    return _table(("experiment", "arm"), rows)
 
 
 @_serve("views")

@@ -10,9 +10,9 @@ from fastapi import APIRouter
 from starlette.responses import RedirectResponse, Response
 
 from toolfault_dashboard import queries
-from toolfault_dashboard.formats import duration, position, when
+from toolfault_dashboard.formats import when
 from toolfault_dashboard.pages.failures.kinds_table import (
-    KIND_COLUMNS,
+    KINDS,
     KindsTable,
     by_kind,
     kept_kinds,
@@ -23,20 +23,19 @@ from toolfault_dashboard.pages.figures.breakdown import PROPERTIES
 from toolfault_dashboard.pages.shared.ask import Ask, Asked
 from toolfault_dashboard.pages.shared.columns import (
     ColumnChoice,
-    Columns,
     choice,
-    chosen,
     kept_columns,
     redirected,
 )
 from toolfault_dashboard.pages.shared.frame import Context, Link, View
-from toolfault_dashboard.pages.shared.lines import FailureLine, alert_about, failure_line
+from toolfault_dashboard.pages.shared.lines import FAILURES, alert_about, failure_line
 from toolfault_dashboard.pages.shared.numbered import Number
-from toolfault_dashboard.queries.rows import Facet, FailurePage, FailureRow
+from toolfault_dashboard.pages.shared.table import Drawn
+from toolfault_dashboard.queries.rows import Facet, FailurePage
 from toolfault_dashboard.search import KEYS, Clause, Pattern, Query, QueryError, parse
 from toolfault_dashboard.search.ast import Value
 
-__all__ = ["COLUMNS", "FORM_KEYS", "router"]
+__all__ = ["FORM_KEYS", "router"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +82,7 @@ class FailuresContext(Context):
     tabs: Doc[tuple[Link, ...], "The same failures one by one and by kind."]
     kinds: Doc[KindsTable | None, "The failures by kind; None where they are listed one by one."]
     form: Doc[FilterForm, "The filter form."]
-    rows: Doc[tuple[FailureLine, ...], "This page of failures, newest first."]
+    rows: Doc[Drawn, "This page of failures, newest first."]
     total: Doc[int, "Failures of the view."]
     facets: Doc[tuple[FacetGroup, ...], "Facets with live counts."]
     facets_exact: Doc[bool, "Whether every facet counts all failures of the view."]
@@ -91,7 +90,6 @@ class FailuresContext(Context):
     csv: Doc[str, "This list as CSV."]
     alert: Doc[str, "Where an alert about this list is made; empty where the role may not."]
     columns: Doc[ColumnChoice, "The columns that can be added."]
-    cells: Doc[tuple[tuple[str, ...], ...], "What the added columns hold, row by row."]
     nothing_new: Doc[str, "Why no kind is new, where those are asked for; else empty."]
 
 
@@ -99,8 +97,6 @@ router = APIRouter()
 
 FORM_KEYS: Final = ("tool", "code", "field", "category", "audience", "chain")
 PAGE_ROWS: Final = 50
-COLUMNS: Final = Columns("cols", {name: key.title for name, key in KEYS.items() if key.is_column})
-"""Columns that can be added to the list; the address holds which."""
 
 
 @router.get("/failures", name="failures")
@@ -109,8 +105,8 @@ def failures(ask: Asked, page: Number = 1) -> Response:
     given = ask.request.query_params
     if "form" in given:
         return RedirectResponse(ask.link("/failures", _from_form(ask), **_kept(ask)), 303)
-    kept, shown = _kept(ask), chosen(ask, COLUMNS)
-    tables = {"": KIND_COLUMNS if by_kind(ask) else COLUMNS}
+    kept = _kept(ask)
+    tables = {"": KINDS if by_kind(ask) else FAILURES}
     if (answer := redirected(ask, "/failures", tables, **kept)) is not None:
         return answer
     kinds: KindsTable | None = None
@@ -123,12 +119,13 @@ def failures(ask: Asked, page: Number = 1) -> Response:
         facets = queries.facets(ask.conn, ask.scope)
         cursor = given.get("cursor") or None
         listed = queries.failure_list(ask.conn, ask.scope, cursor=cursor, limit=PAGE_ROWS)
+    columns = choice(ask, FAILURES)
     context = FailuresContext(
         view=ask.view("/failures", **kept),
         tabs=kind_tabs(ask, **kept),
         kinds=kinds,
         form=_form(ask.query),
-        rows=tuple(failure_line(ask, row) for row in listed.rows),
+        rows=FAILURES.drawn((failure_line(ask, row) for row in listed.rows), columns.shown),
         total=listed.total,
         facets=tuple(_facet(ask, facet) for facet in facets.facets if _useful(facet)),
         facets_exact=facets.exact,
@@ -142,8 +139,7 @@ def failures(ask: Asked, page: Number = 1) -> Response:
         },
         csv=kinds.csv if kinds else ask.export("/failures.csv"),
         alert=alert_about(ask, ask.query),
-        columns=choice(ask, COLUMNS),
-        cells=tuple(tuple(_cell(row, name) for name in shown) for row in listed.rows),
+        columns=columns,
         nothing_new="" if listed.total else _nothing_new(ask),
     )
     return ask.render(context, title="Failures")
@@ -166,13 +162,7 @@ def _nothing_new(ask: Ask) -> str:
 
 
 def _kept(ask: Ask) -> dict[str, str]:
-    return kept_columns(ask, COLUMNS) | kept_kinds(ask)
-
-
-def _cell(row: FailureRow, name: str) -> str:
-    if name == "duration":
-        return duration(row.duration_ms) if row.duration_ms is not None else ""
-    return position(row.attempt) if name == "attempt" else str(getattr(row, name) or "")
+    return kept_columns(ask, FAILURES) | kept_kinds(ask)
 
 
 def _useful(facet: Facet) -> bool:

@@ -9,22 +9,22 @@ from typing import Final, cast, get_args
 
 from toolfault_dashboard import queries
 from toolfault_dashboard.access.policy import allows
-from toolfault_dashboard.charts import sparkline
+from toolfault_dashboard.charts import Spark
 from toolfault_dashboard.formats import plural, timestamp
 from toolfault_dashboard.pages.shared.ask import Ask
-from toolfault_dashboard.pages.shared.columns import ColumnChoice, Columns, choice, kept_columns
+from toolfault_dashboard.pages.shared.columns import ColumnChoice, choice, kept_columns
 from toolfault_dashboard.pages.shared.frame import Link
 from toolfault_dashboard.pages.shared.lines import rows_behind
 from toolfault_dashboard.pages.shared.numbered import numbered
-from toolfault_dashboard.pages.shared.over_time import peak_words
+from toolfault_dashboard.pages.shared.over_time import spark
+from toolfault_dashboard.pages.shared.table import Column, Drawn, Table
 from toolfault_dashboard.queries import KIND_ORDERS, KindOrder, KindRow, Kinds
 from toolfault_dashboard.search import parse
 
 __all__ = [
     "ENDS",
-    "KIND_COLUMNS",
+    "KINDS",
     "by_kind",
-    "chosen_order",
     "deciding",
     "done",
     "kept_kinds",
@@ -51,24 +51,20 @@ class KindLine:
     exception: Doc[str, "Its exception, where another row has the same tool, code and arguments."]
     href: Doc[str, "These failures, as a list."]
     share: Doc[float, "Share of the failures of the view, 0 to 1."]
-    drawn: Doc[str, "When they happened: the path of a drawing; empty where no times are known."]
-    peak: Doc[str, "When most of them happened, in words; empty where no times are known."]
+    drawn: Doc[Spark, "When they happened."]
 
 
 @dataclass(frozen=True, slots=True)
 class KindsTable:
     """The failures of the view by kind."""
 
-    lines: Doc[tuple[KindLine, ...], "The kinds, in the order that the address asks for."]
+    lines: Doc[Drawn, "The kinds, in the order that the address asks for."]
     new: Doc[Link, "The kinds that are new in the last day; current where the query asks so."]
     columns: Doc[ColumnChoice, "The columns that can be chosen."]
     deciding: Doc[Deciding | None, "What can be decided about them; None if the role may not."]
     done: Doc[str, "What was just done, as a sentence; else empty."]
     groups: Doc[int, "Kinds in all."]
     pages: Doc[dict[str, str], "Addresses of the pages before and after; empty at the ends."]
-    buckets: Doc[int, "How many moments each drawing has."]
-    per: Doc[str, "What one bar of a drawing is: `hour`, `day` or `week`."]
-    sorts: Doc[dict[str, tuple[str, str]], "Of each column: address and `aria-sort` (or empty)."]
     csv: Doc[str, "All kinds as CSV."]
 
 
@@ -76,21 +72,27 @@ ROWS: Final = 50
 _DEFAULT: Final[KindOrder] = "failures"
 _CHANGES: Final = 20  # that a form offers; older ones are named on the command line
 
-KIND_COLUMNS: Final = Columns(
-    "kcols",
-    {
-        "owner": "Owner",
-        "calls": "Calls spent",
-        "share": "Share",
-        "drawn": "By time",
-        "first": "First seen",
-        "last": "Last seen",
-        "fixed": "Fixed by",
-        "note": "Note",
-    },
-    usual=("owner", "calls", "drawn", "first", "last"),
-)
-"""Columns of the kinds that can be chosen; the address holds which."""
+KINDS: Final = Table(
+    Column("choose", "Choose", "choose", "row", hidden=True, style="choose", label=""),
+    Column("kind", "Kind", "kind", "row.code", term="kind of failure"),
+    Column("state", "State", "kind_state", "row.state"),
+    Column("owner", "Owner", "name", "row.owner", usual=True, nothing="–"),
+    Column("failures", "Failures", "count", "row.failures"),
+    Column("calls", "Calls spent", "count", "row.calls_spent", usual=True, quiet=True),
+    Column("share", "Share", "share", usual=False, width=72),
+    Column("drawn", "By time", "spark", usual=True, unit=", UTC", style="drawn", width=88),
+    Column("first", "First seen", "day", "row.first_at", usual=True),
+    Column("last", "Last seen", "moment", "row.last_at", usual=True, style="two-lines"),
+    Column("fixed", "Fixed by", "fixed", "row", usual=False, style="cell-text", label=""),
+    Column("note", "Note", "name", "row.note", usual=False, nothing="–", style="cell-text",
+           label=""),
+    file="kinds",
+    without=("counts",),
+    header="kind",
+    parameter="kcols",
+    row=KindRow,
+    rows=lambda ask: queries.kinds(ask.conn, ask.scope, order=_order(ask), drawn=False).rows,
+)  # fmt: skip
 
 ENDS: Final = {
     "": "for good",
@@ -109,8 +111,7 @@ def by_kind(ask: Ask) -> bool:
     return ask.request.query_params.get("group") == "kind"
 
 
-def chosen_order(ask: Ask) -> KindOrder:
-    """Return the order that the address asks for."""
+def _order(ask: Ask) -> KindOrder:
     wanted = ask.request.query_params.get("sort", "")
     return cast("KindOrder", wanted) if wanted in get_args(KindOrder) else _DEFAULT
 
@@ -119,9 +120,9 @@ def kept_kinds(ask: Ask) -> dict[str, str]:
     """Return the parameters that links of the page have to keep."""
     if not by_kind(ask):
         return {}
-    order = chosen_order(ask)
+    order = _order(ask)
     sort = {"sort": order} if order != _DEFAULT else {}
-    return {"group": "kind"} | sort | kept_columns(ask, KIND_COLUMNS)
+    return {"group": "kind"} | sort | kept_columns(ask, KINDS)
 
 
 def kind_tabs(ask: Ask, **kept: str) -> tuple[Link, ...]:
@@ -136,32 +137,37 @@ def kind_tabs(ask: Ask, **kept: str) -> tuple[Link, ...]:
 
 def kinds_table(ask: Ask, page: int, **kept: str) -> tuple[KindsTable, int]:
     """Return a page of the kinds of the view, and how many failures the view has."""
-    order = chosen_order(ask)
+    order = _order(ask)
     found = queries.kinds(ask.conn, ask.scope, order=order, limit=ROWS, skip=(page - 1) * ROWS)
     number, pages = numbered(ask, page, found.groups, ROWS)
     if number != page:
         return kinds_table(ask, number, **kept)
     alike = Counter((row.tool, row.code, row.fields) for row in found.rows)
+    decisions = deciding(ask, **kept, page=str(page) if page > 1 else "")
+    columns = choice(ask, KINDS, **kept)
     table = KindsTable(
-        lines=tuple(
-            _line(ask, found, row, twin=alike[row.tool, row.code, row.fields] > 1)
-            for row in found.rows
+        lines=KINDS.drawn(
+            (
+                _line(ask, found, row, twin=alike[row.tool, row.code, row.fields] > 1)
+                for row in found.rows
+            ),
+            columns.shown,
+            without=() if decisions else ("choose",),
+            titles={"drawn": f"By {found.bucket}"},
+            sorts={
+                name: (
+                    ask.link("/failures", **(kept | {"sort": "" if name == _DEFAULT else name})),
+                    "descending" if name == order else "",
+                )
+                for name in KIND_ORDERS
+            },
         ),
         new=new_kinds(ask, **kept),
-        columns=choice(ask, KIND_COLUMNS, **kept),
-        deciding=deciding(ask, **kept, page=str(page) if page > 1 else ""),
+        columns=columns,
+        deciding=decisions,
         done=done(ask),
         groups=found.groups,
         pages=pages,
-        buckets=len(found.starts),
-        per=found.bucket,
-        sorts={
-            name: (
-                ask.link("/failures", **(kept | {"sort": "" if name == _DEFAULT else name})),
-                "descending" if name == order else "",
-            )
-            for name in KIND_ORDERS
-        },
         csv=ask.export("/kinds.csv", sort="" if order == _DEFAULT else order),
     )
     return table, found.failures
@@ -208,6 +214,5 @@ def _line(ask: Ask, found: Kinds, row: KindRow, *, twin: bool) -> KindLine:
         exception=(row.exception_type or "no exception") if twin and may_see else "",
         href=rows_behind(ask, row.query),
         share=row.failures / found.failures if found.failures else 0.0,
-        drawn=sparkline(row.counts),
-        peak=peak_words(found.bucket, found.starts, row.counts, ask.now),
+        drawn=spark(found.bucket, found.starts, row.counts, ask.now),
     )

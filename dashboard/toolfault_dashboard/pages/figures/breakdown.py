@@ -13,18 +13,20 @@ from starlette.responses import Response
 from toolfault_dashboard import queries
 from toolfault_dashboard.analysis.rates import Rate, rate
 from toolfault_dashboard.charts import Estimate, estimate, heat_level
+from toolfault_dashboard.exports.tables import rate_columns
 from toolfault_dashboard.formats import count, percent_interval, plural
 from toolfault_dashboard.glossary import CODES
 from toolfault_dashboard.pages.shared.ask import Ask, Asked
 from toolfault_dashboard.pages.shared.frame import Context, Link, View
 from toolfault_dashboard.pages.shared.lines import (
+    BY_CODE,
     NONE,
-    FrequencyLine,
     exactly,
     frequency_lines,
     rate_scale,
 )
 from toolfault_dashboard.pages.shared.numbered import Number, one_page
+from toolfault_dashboard.pages.shared.table import Column, Drawn, Table
 from toolfault_dashboard.queries.figures.breakdown import (
     BREAKDOWNS,
     MINIMUM_CALLS,
@@ -34,9 +36,10 @@ from toolfault_dashboard.queries.figures.breakdown import (
     BreakdownKey,
     breakdown,
 )
+from toolfault_dashboard.queries.lists.streams import RowStream
 from toolfault_dashboard.queries.visibility import sees
 
-__all__ = ["PROPERTIES", "chosen_key", "chosen_kind", "lines_of", "router"]
+__all__ = ["BY_TOOL", "PROPERTIES", "RATES", "lines_of", "router"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +81,9 @@ class BreakdownContext(Context):
 
     view: Doc[View, "The query bar."]
     by: Doc[str, "What calls or failures are told apart by, in words."]
-    title: Doc[str, "The same, as a heading."]
     tabs: Doc[tuple[Link, ...], "What they can be told apart by."]
-    lines: Doc[tuple[BreakdownLine, ...], "The values that calls carry, most failures first."]
-    kinds: Doc[tuple[FrequencyLine, ...], "Those that failures alone have, most failures first."]
+    lines: Doc[Drawn, "The values that calls carry, most failures first."]
+    kinds: Doc[Drawn, "Those that failures alone have, most failures first."]
     denominator: Doc[str, "What the rates of `kinds` are of."]
     columns: Doc[tuple[str, ...], "The values with a column of their own."]
     rows: Doc[tuple[BreakdownRow, ...], "The tools with most failures."]
@@ -110,6 +112,44 @@ PROPERTIES: Final = frozenset((*BREAKDOWNS, *KINDS.values()))
 """Everything that the address may break down by."""
 
 
+RATES: Final = Table(
+    Column("name", "Value", "code_link", term=""),
+    Column("calls", "Calls", "count", "row.calls"),
+    Column("failures", "Failures", "count", "row.failures"),
+    Column("rate", "Failure rate", "rate", "row.rate"),
+    *(
+        Column(name, title, "of_chains", lambda row: row.chains, number=True, quiet=True)
+        for name, title in (
+            ("calls_spent", "Calls spent"),
+            ("round_trips", "Round trips"),
+            ("abandoned", "Abandoned"),
+        )
+    ),
+)  # fmt: skip
+"""Failure rates by a property of calls, with what the chains of each value cost."""
+
+
+def _all_rates(ask: Ask) -> RowStream:
+    """Return what the page shows: rates by tool and property, or what failures alone have."""
+    if (kind := chosen_kind(ask)) is not None:
+        return BY_CODE.stream(queries.frequency(ask.conn, ask.scope, kind[1]).rows)
+    by = chosen_key(ask)
+    columns = (
+        Column("tool", file={"tool": ""}),
+        Column("name", file={by: ""}),
+        Column("calls", file={"calls": "integer"}),
+        Column("failures", file={"failures": "integer"}),
+        Column("rate", file=rate_columns("failure_rate")),
+        Column("worst", file={"worst": ""}),
+    )
+    return Table(*columns).stream(breakdown(ask.conn, ask.scope, by).cells)
+
+
+BY_TOOL: Final = Table(file="breakdown", rows=_all_rates)
+"""The matrix of the page, as a file: its columns on the page are values."""
+_WORDINGS: Final = Table(replace(BY_CODE.columns[0], cell="sentence_behind"), *BY_CODE.columns[1:])
+
+
 @router.get("/breakdown", name="breakdown")
 def breakdown_page(ask: Asked, page: Number = 1, tools: Number = 1) -> Response:
     """Render one page of the values, and one of the tools by them."""
@@ -123,7 +163,7 @@ def breakdown_page(ask: Asked, page: Number = 1, tools: Number = 1) -> Response:
     named, of_tools = one_page(ask, tools, found.tools, TOOLS, name="tools", at="matrix-title")
     context = replace(
         _empty(ask, by, "" if by == BREAKDOWNS[0] else by),
-        lines=lines_of(ask, groups, by),
+        lines=RATES.drawn(lines_of(ask, groups, by), titles={"name": by.capitalize()}),
         columns=tuple(name or NONE for name in columns),
         rows=_rows(ask, found, named, columns),
         groups={"values": len(found.groups), "tools": len(found.tools)},
@@ -142,7 +182,11 @@ def _of_failures(ask: Ask, name: str, kind: queries.Dimension, page: int) -> Bre
     rows, pages = one_page(ask, page, found.rows, LINES)
     return replace(
         _empty(ask, name, kind),
-        kinds=frequency_lines(ask, replace(found, rows=rows), CODES if kind == "code" else None),
+        kinds=(_WORDINGS if kind == "message" else BY_CODE).drawn(
+            frequency_lines(ask, replace(found, rows=rows), CODES if kind == "code" else None),
+            tuple(BY_CODE.titles),
+            titles={"name": name.capitalize()},
+        ),
         denominator=found.denominator,
         groups={"values": found.groups, "tools": 0},
         pages={"values": pages, "tools": {}},
@@ -156,13 +200,12 @@ def _empty(ask: Ask, name: str, wanted: str) -> BreakdownContext:
     return BreakdownContext(
         view=ask.view("/breakdown", **({"by": wanted} if wanted else {})),
         by=name,
-        title=name.capitalize(),
         tabs=tuple(
             Link(each.capitalize(), ask.link("/breakdown", by=by), each == name)
             for each, by in tabs.items()
         ),
-        lines=(),
-        kinds=(),
+        lines=RATES.drawn(()),
+        kinds=BY_CODE.drawn(()),
         denominator="",
         columns=(),
         rows=(),

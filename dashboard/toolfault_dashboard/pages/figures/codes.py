@@ -15,15 +15,15 @@ from toolfault_dashboard.glossary import CODES
 from toolfault_dashboard.pages.shared.ask import Ask, Asked
 from toolfault_dashboard.pages.shared.columns import (
     ColumnChoice,
-    Columns,
     choice,
     kept_columns,
     redirected,
 )
 from toolfault_dashboard.pages.shared.frame import Context, View
-from toolfault_dashboard.pages.shared.lines import FrequencyLine, exactly, frequency_lines
+from toolfault_dashboard.pages.shared.lines import BY_CODE, BY_FIELD, exactly, frequency_lines
 from toolfault_dashboard.pages.shared.numbered import Number, one_page
 from toolfault_dashboard.pages.shared.over_time import TOP_CODES, TimeChart, time_chart
+from toolfault_dashboard.pages.shared.table import Drawn
 from toolfault_dashboard.queries.figures.matrices import matrix
 from toolfault_dashboard.queries.figures.totals import totals
 
@@ -67,8 +67,8 @@ class CodesContext(Context):
 
     view: Doc[View, "The query bar."]
     failures: Doc[int, "Failures of the view."]
-    codes: Doc[tuple[FrequencyLine, ...], "Codes, most failures first."]
-    fields: Doc[tuple[FrequencyLine, ...], "Fields, most failures first."]
+    codes: Doc[Drawn, "Codes, most failures first."]
+    fields: Doc[Drawn, "Fields, most failures first."]
     denominator: Doc[str, "Which calls the rates are of."]
     fields_denominator: Doc[str, "Which calls the rates of the fields are of."]
     time: Doc[TimeChart | None, "Failures over time; None when no failure has a time."]
@@ -88,23 +88,12 @@ _MAPS: Final[dict[Literal["code", "field"], str]] = {
     "code": "/matrix.csv",
     "field": "/field-matrix.csv",
 }
-COLUMNS: Final = Columns(
-    "cols",
-    {
-        "share": "Share",
-        "rate": "Rate",
-        "interval": "95% interval",
-        "first": "First seen",
-        "last": "Last seen",
-    },
-    ("share", "rate", "interval", "last"),
-)
 
 
 @router.get("/codes", name="codes")
 def codes(ask: Asked, page: Number = 1, fields: Number = 1) -> Response:
     """Render one page of the codes, and one of the fields."""
-    if (answer := redirected(ask, "/codes", {"": COLUMNS})) is not None:
+    if (answer := redirected(ask, "/codes", {"": BY_CODE})) is not None:
         return answer
     totals(ask.conn, ask.scope)  # by one statement what the tables, maps and chart below share
     by_code = queries.frequency(ask.conn, ask.scope, "code")
@@ -113,11 +102,17 @@ def codes(ask: Asked, page: Number = 1, fields: Number = 1) -> Response:
     field_rows, of_fields = one_page(
         ask, fields, by_field.rows, ROWS, name="fields", at="fields-title"
     )
+    columns = choice(ask, BY_CODE)
     context = CodesContext(
-        view=ask.view("/codes", **kept_columns(ask, COLUMNS)),
+        view=ask.view("/codes", **kept_columns(ask, BY_CODE)),
         failures=by_code.failures,
-        codes=frequency_lines(ask, replace(by_code, rows=code_rows), CODES),
-        fields=frequency_lines(ask, replace(by_field, rows=field_rows)),
+        codes=BY_CODE.drawn(
+            frequency_lines(ask, replace(by_code, rows=code_rows), CODES), columns.shown
+        ),
+        fields=BY_FIELD.drawn(
+            frequency_lines(ask, replace(by_field, rows=field_rows)),
+            columns.shown,
+        ),
         denominator=by_code.denominator,
         fields_denominator=by_field.denominator,
         time=time_chart(
@@ -128,7 +123,7 @@ def codes(ask: Asked, page: Number = 1, fields: Number = 1) -> Response:
         heats=tuple(map_ for by in _MAPS if (map_ := _heat(ask, by)) is not None),
         groups={"codes": by_code.groups, "fields": by_field.groups},
         pages={"codes": of_codes, "fields": of_fields},
-        columns=choice(ask, COLUMNS),
+        columns=columns,
         links={
             "csv": ask.export("/codes.csv"),
             "fields_csv": ask.export("/fields.csv"),

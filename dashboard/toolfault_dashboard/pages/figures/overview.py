@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated as Doc
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from fastapi import APIRouter
 from starlette.responses import Response
@@ -18,15 +18,16 @@ from toolfault_dashboard.pages.ingest.start import is_empty, start_page
 from toolfault_dashboard.pages.shared.ask import DAY, Ask, Asked
 from toolfault_dashboard.pages.shared.frame import Context, View
 from toolfault_dashboard.pages.shared.lines import (
-    FailureLine,
-    FrequencyLine,
-    ToolLine,
+    FAILURES,
     code_lines,
     cost_rank,
     failure_line,
-    tool_lines,
+    rate_scale,
+    tool_line,
+    tool_rows,
 )
 from toolfault_dashboard.pages.shared.over_time import TOP_CODES, TimeChart, time_chart
+from toolfault_dashboard.pages.shared.table import Column, Drawn, Table
 from toolfault_dashboard.pages.shared.tiles import Tile, overview_tiles
 from toolfault_dashboard.queries.periods import last_call
 from toolfault_dashboard.queries.projects import has_ingest_key
@@ -45,10 +46,10 @@ class OverviewContext(Context):
     view: Doc[View, "The query bar."]
     tiles: Doc[tuple[Tile, ...], "The headline figures."]
     time: Doc[TimeChart | None, "Failures over time; None when no failure has a time."]
-    tools: Doc[tuple[ToolLine, ...], "Tools with most calls spent and failures."]
+    tools: Doc[Drawn, "Tools with most calls spent and failures."]
     tools_total: Doc[int, "Tools in all."]
-    codes: Doc[tuple[FrequencyLine, ...], "The most frequent codes."]
-    newest: Doc[tuple[FailureLine, ...], "The newest failures."]
+    codes: Doc[Drawn, "The most frequent codes."]
+    newest: Doc[Drawn, "The newest failures."]
     failures: Doc[int, "Failures of the view."]
     calls: Doc[int, "Calls of the view."]
     conversations: Doc[int, "Conversations of the view."]
@@ -57,6 +58,20 @@ class OverviewContext(Context):
 
 router = APIRouter()
 _SHOWN = 8  # rows of each small table
+COSTLIEST: Final = Table(
+    Column("name", "Tool", "code_link"),
+    Column("spent", "Calls spent", "count", "row.calls_spent"),
+    Column("round_trips", "Round trips", "count", "row.round_trips", quiet=True),
+    Column("abandoned", "Abandoned", "count_link", "row.abandoned", quiet=True,
+           href="abandoned_href", said="abandoned"),
+    Column("failures", "Failures", "count_link", "row.failures", href="failures_href"),
+    Column("rate", "Failure rate", "rate", "row.failure_rate"),
+)  # fmt: skip
+COMMONEST: Final = Table(
+    Column("name", "Code", "behind"),
+    Column("failures", "Failures", "count"),
+    Column("share", "Share", "share", width=90),
+)  # fmt: skip
 
 
 @router.get("/", name="overview")
@@ -71,16 +86,19 @@ def overview(ask: Asked) -> Response:
         ask.conn, ask.scope, limit=_SHOWN, total=None if found.sampled else found.summary.failures
     )
     rates = queries.rates_by_tool(ask.conn, ask.scope)
-    lines = tool_lines(ask, found.summary.tools, groups, rates)
-    costly = sorted(lines, key=cost_rank)
+    rows = tool_rows(found.summary.tools, groups, rates)
+    costly = [row for row in sorted(rows, key=cost_rank) if row.failures][:_SHOWN]
+    scale = rate_scale(row.failure_rate for row in rows)
     context = OverviewContext(
         view=ask.view("/"),
         tiles=overview_tiles(ask, found),
         time=time_chart(ask, over_time, queries.changes(ask.conn, ask.scope)),
-        tools=tuple(line for line in costly if line.failures)[:_SHOWN],
-        tools_total=len(lines),
-        codes=code_lines(ask, found.summary, queries.rates_by_code(ask.conn, ask.scope))[:_SHOWN],
-        newest=tuple(failure_line(ask, row) for row in newest.rows),
+        tools=COSTLIEST.drawn(tool_line(ask, row, scale) for row in costly),
+        tools_total=len(rows),
+        codes=COMMONEST.drawn(
+            code_lines(ask, found.summary, queries.rates_by_code(ask.conn, ask.scope))[:_SHOWN]
+        ),
+        newest=FAILURES.drawn(failure_line(ask, row) for row in newest.rows),
         failures=found.summary.failures,
         calls=found.summary.calls,
         conversations=found.summary.conversations,

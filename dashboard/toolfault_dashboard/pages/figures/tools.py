@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated as Doc
-from typing import Any, ClassVar, Final, TypeVar
+from typing import ClassVar, Final
 
 from fastapi import APIRouter, HTTPException
 from starlette.responses import Response
@@ -13,34 +13,34 @@ from starlette.responses import Response
 from toolfault_dashboard import queries
 from toolfault_dashboard.access.policy import allows
 from toolfault_dashboard.analysis.rates import rate
-from toolfault_dashboard.charts import Estimate, estimate, sparkline
-from toolfault_dashboard.pages.figures.breakdown import BreakdownLine, lines_of
-from toolfault_dashboard.pages.fixes.fix_next import FixLine, fix_lines
+from toolfault_dashboard.charts import Estimate, Spark, estimate
+from toolfault_dashboard.pages.figures.breakdown import RATES, lines_of
+from toolfault_dashboard.pages.fixes.fix_next import fix_lines
 from toolfault_dashboard.pages.fixes.messages import MessageLine, message_line
 from toolfault_dashboard.pages.shared.ask import Ask, Asked
 from toolfault_dashboard.pages.shared.columns import (
     ColumnChoice,
-    Columns,
     choice,
     kept_columns,
     redirected,
 )
 from toolfault_dashboard.pages.shared.frame import Context, View
 from toolfault_dashboard.pages.shared.lines import (
+    FAILURES,
     NONE,
-    FailureLine,
     FrequencyLine,
-    ToolLine,
     alert_about,
     code_lines,
     exactly,
     failure_line,
     frequency_lines,
     rate_scale,
-    tool_lines,
+    tool_line,
+    tool_rows,
 )
 from toolfault_dashboard.pages.shared.numbered import Number, one_page
-from toolfault_dashboard.pages.shared.over_time import TOP_CODES, TimeChart, peak_words, time_chart
+from toolfault_dashboard.pages.shared.over_time import TOP_CODES, TimeChart, spark, time_chart
+from toolfault_dashboard.pages.shared.table import Column, Drawn, Table
 from toolfault_dashboard.pages.shared.tiles import Tile, overview_tiles
 from toolfault_dashboard.queries.chains.round_trips import read_chains
 from toolfault_dashboard.queries.failures.phantoms import PhantomRow
@@ -49,10 +49,10 @@ from toolfault_dashboard.queries.figures.breakdown import breakdown
 from toolfault_dashboard.queries.figures.trends import Trends, trends_by_tool
 from toolfault_dashboard.queries.fixes.fix_next import costliest_fixes
 from toolfault_dashboard.queries.fixes.messages import MessageGroup, most_frequent
-from toolfault_dashboard.queries.rows import Overview
+from toolfault_dashboard.queries.rows import Overview, ToolRow
 from toolfault_dashboard.search import Query
 
-__all__ = ["router"]
+__all__ = ["PHANTOMS", "REPEATS", "TOOLS", "router"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,34 +62,18 @@ class ToolsContext(Context):
     template: ClassVar[str] = "tools.html"
 
     view: Doc[View, "The query bar."]
-    tools: Doc[tuple[ToolLine, ...], "The tools of this page."]
+    tools: Doc[Drawn, "The tools of this page."]
     total: Doc[int, "All tools of the view."]
     pages: Doc[dict[str, str], "Addresses of the pages before and after; empty at the ends."]
     columns: Doc[ColumnChoice, "Columns of the table."]
-    trends: Doc[
-        dict[str, tuple[str, str]],
-        "Tool -> (path that draws its failures over time, where they were most in words).",
-    ]
-    buckets: Doc[int, "Moments that each drawing has; 0 where none is shown."]
-    per: Doc[str, "Width of a bar of the sparklines: `hour`, `day` or `week`; empty without them."]
-    sorts: Doc[dict[str, tuple[str, str]], "Column -> (address that sorts by it, aria-sort)."]
     csv: Doc[str, "This table as CSV."]
 
 
 @dataclass(frozen=True, slots=True)
-class PhantomLine:
-    """An argument that a tool ignored in the calls of one model."""
+class ModelLine:
+    """What one model did with the tool: an argument that was ignored, or executions again."""
 
-    row: Doc[PhantomRow, "What was counted."]
-    model: Doc[str, "The model; words for none."]
-    drawn: Doc[Estimate | None, "The interval of the share, drawn."]
-
-
-@dataclass(frozen=True, slots=True)
-class RepeatLine:
-    """The repeated executions of a tool by one model."""
-
-    row: Doc[RepeatRow, "What was counted."]
+    row: Doc[PhantomRow | RepeatRow, "What was counted."]
     model: Doc[str, "The model; words for none."]
     drawn: Doc[Estimate | None, "The interval of the share, drawn."]
 
@@ -104,15 +88,15 @@ class ToolContext(Context):
     tool: Doc[str, "The tool."]
     tiles: Doc[tuple[Tile, ...], "The headline figures."]
     time: Doc[TimeChart | None, "Failures over time; None when no failure has a time."]
-    codes: Doc[tuple[FrequencyLine, ...], "Its codes."]
-    fields: Doc[tuple[FrequencyLine, ...], "Its fields."]
-    newest: Doc[tuple[FailureLine, ...], "Its newest failures."]
-    models: Doc[tuple[BreakdownLine, ...], "The models that call it, most failures first."]
-    fixes: Doc[tuple[FixLine, ...], "What to fix in it first; none where the role may not see it."]
-    messages: Doc[tuple[MessageLine, ...], "Its most frequent messages, the same."]
-    phantoms: Doc[tuple[PhantomLine, ...], "The arguments that it most often ignored, the same."]
+    codes: Doc[Drawn, "Its codes."]
+    fields: Doc[Drawn, "Its fields."]
+    newest: Doc[Drawn, "Its newest failures."]
+    models: Doc[Drawn, "The models that call it, most failures first."]
+    fixes: Doc[Drawn, "What to fix in it first; none where the role may not see it."]
+    messages: Doc[Drawn, "Its most frequent messages, the same."]
+    phantoms: Doc[Drawn, "The arguments that it most often ignored, the same."]
     phantoms_in_all: Doc[int, "Arguments that it ignored, by model."]
-    repeats: Doc[tuple[RepeatLine, ...], "Its repeated executions by model."]
+    repeats: Doc[Drawn, "Its repeated executions by model."]
     repeats_in_all: Doc[int, "Models that executed it again."]
     failures: Doc[int, "Its failures."]
     links: Doc[
@@ -123,106 +107,144 @@ class ToolContext(Context):
 
 router = APIRouter()
 
-_SORTS: Final[dict[str, Callable[[ToolLine], Any]]] = {
-    "name": lambda line: line.name.lower(),
-    "calls": lambda line: line.calls,
-    "failures": lambda line: line.failures,
-    # A ranking by rate uses the lower end of the interval: one failure of one call is no scandal.
-    "rate": lambda line: line.rate.low or 0.0,
-    "first_try": lambda line: line.first_try.high if line.first_try.high is not None else 1.0,
-    "spent": lambda line: (line.calls_spent, line.outcomes[2], line.failures),
-    "round_trips": lambda line: line.round_trips,
-    "abandoned": lambda line: line.outcomes[2],
-    "repeats": lambda line: line.identical_repeats,
-    "time": lambda line: line.time_lost_ms,
-    "tokens": lambda line: line.tokens_lost or 0,
-    "recovery": lambda line: (
-        line.recovery.high if line.recovery is not None and line.recovery.high is not None else 2.0
-    ),
-}
 _DEFAULT_SORT: Final = "-spent"
 PAGE_ROWS: Final = 50
 TOP: Final = 5
 """Models, fixes and wordings of a tool that its page shows."""
 MOST_PHANTOMS: Final = 10
 """Arguments that it ignored, and models that executed it again; its exports have all."""
-_Line = TypeVar("_Line")
-_ASCENDING_FIRST: Final = ("name", "first_try", "recovery")
 
 
-COLUMNS: Final = Columns(
-    "cols",
-    {
-        "calls": "Calls",
-        "failures": "Failures",
-        "rate": "Failure rate",
-        "first_try": "First-try success",
-        "spent": "Calls spent",
-        "round_trips": "Round trips",
-        "abandoned": "Abandoned",
-        "recovery": "Recovery rate",
-        "trend": "Over time",
-        "repeats": "Same again",
-        "time": "Time lost",
-        "tokens": "Tokens lost",
-    },
-    (
-        "calls", "failures", "rate", "spent", "round_trips", "abandoned", "recovery", "trend",
-    ),
+def _all_tools(ask: Ask) -> list[ToolRow]:
+    return tool_rows(
+        queries.summary(ask.conn, ask.scope).tools,
+        queries.chains_by(ask.conn, ask.scope, "tool"),
+        queries.rates_by_tool(ask.conn, ask.scope),
+    )
+
+
+TOOLS: Final = Table(
+    Column("name", "Tool", "code_link", sort=lambda row: row.tool.lower(), rising=True),
+    Column("calls", "Calls", "count", "row.calls", usual=True, sort=True),
+    Column("failures", "Failures", "count_link", "row.failures", usual=True, sort=True,
+           href="failures_href"),
+    # A ranking by rate uses the lower end of the interval: one failure of one call is no
+    # scandal.
+    Column("rate", "Failure rate", "rate", "row.failure_rate", usual=True, width=130,
+           sort=lambda row: row.failure_rate.low or 0.0),
+    Column("first_try", "First-try success", "tries", "row.first_try_success", usual=False,
+           sort=lambda row: _or(row.first_try_success.high, 1.0), rising=True),
+    Column("spent", "Calls spent", "count", "row.calls_spent", usual=True, quiet=True,
+           sort=lambda row: (row.calls_spent, row.abandoned, row.failures)),
+    Column("round_trips", "Round trips", "count", "row.round_trips", usual=True, sort=True,
+           quiet=True),
+    Column("abandoned", "Abandoned", "count_link", "row.abandoned", usual=True, sort=True,
+           quiet=True, href="abandoned_href", said="abandoned"),
+    Column("recovery", "Recovery rate", "recovery", "row.recovery_rate", usual=True,
+           sort=lambda row: _or(row.recovery_rate.high, 2.0), rising=True),
+    Column("trend", "Over time", "spark", usual=True, unit=", UTC", width=88),
+    Column("repeats", "Same again", "count", "row.identical_repeats", usual=False, sort=True,
+           quiet=True),
+    Column("time", "Time lost", "duration", "row.time_lost_ms", usual=False, sort=True),
+    Column("tokens", "Tokens lost", "known_count", "row.tokens_lost", usual=False,
+           sort=lambda row: row.tokens_lost or 0),
+    file="tools", row=ToolRow, rows=_all_tools,
 )  # fmt: skip
+
+
+CODES: Final = Table(
+    Column("name", "Code", "behind_with_meaning"),
+    Column("failures", "Failures", "count"),
+    Column("share", "Share", "share"),
+)  # fmt: skip
+FIELDS: Final = Table(
+    Column("name", "Field", "behind"),
+    Column("failures", "Failures", "count"),
+    Column("rate", "Rate", "rate", drawn="estimate"),
+)  # fmt: skip
+FIXES: Final = Table(
+    Column("what", "What", "fix", "row.title", style="cell-text"),
+    Column("spent", "Calls spent", "in_all"),
+    Column("saved", "Calls saved", "in_all", nothing="–"),
+    Column("abandoned", "Abandoned", "count", "row.abandoned"),
+    Column("failures", "Failures covered", "count", "row.failures"),
+)  # fmt: skip
+WORDINGS: Final = Table(
+    Column("message", "Message", "wording", "row.message", style="cell-text"),
+    Column("failures", "Failures", "count", "row.failures"),
+    Column("recovery", "Fixed by the next call", "rate", "row.recovery", n="text",
+           nothing="not enough data"),
+)  # fmt: skip
+PHANTOMS: Final = Table(
+    Column("argument", "Argument", "code", "row.argument"),
+    Column("model", "Model", "name"),
+    Column("calls", "Calls with it", "count", "row.calls"),
+    Column("share", "Share of the model's calls", "rate", "row.rate", n="text"),
+    file="phantom-arguments",
+    row=PhantomRow,
+    rows=lambda ask: queries.phantom_arguments(ask.conn, ask.scope),
+)  # fmt: skip
+REPEATS: Final = Table(
+    Column("model", "Model", "name"),
+    Column("idempotent", "The tool is", "idempotence", "row.idempotent"),
+    Column("calls", "Calls executed again", "count", "row.calls"),
+    Column("share", "Share of the model's calls", "rate", "row.rate", n="text"),
+    file="repeated-executions",
+    row=RepeatRow,
+    rows=lambda ask: queries.repeated_executions(ask.conn, ask.scope),
+)  # fmt: skip
+
+
+def _or(value: float | None, otherwise: float) -> float:
+    return otherwise if value is None else value
 
 
 @router.get("/tools", name="tools")
 def tools(ask: Asked, page: Number = 1) -> Response:
     """Render one page of the table of tools, sorted as the address says."""
-    kept = kept_columns(ask, COLUMNS)
+    kept = kept_columns(ask, TOOLS)
     sort = ask.request.query_params.get("sort", "")
-    if (answer := redirected(ask, "/tools", {"": COLUMNS}, sort=sort)) is not None:
+    if (answer := redirected(ask, "/tools", {"": TOOLS}, sort=sort)) is not None:
         return answer
-    chosen = sort
     kept_sort = {"sort": sort} if sort else {}
-    chosen = chosen if chosen.removeprefix("-") in _SORTS else _DEFAULT_SORT
-    counted = queries.summary(ask.conn, ask.scope)
-    rates = queries.rates_by_tool(ask.conn, ask.scope)
-    groups = queries.chains_by(ask.conn, ask.scope, "tool")
-    lines = tool_lines(ask, counted.tools, groups, rates)
-    column = chosen.removeprefix("-")
-    by_name = sorted(lines, key=_SORTS["name"])
-    shown = choice(ask, COLUMNS, **kept_sort)
-    trends = trends_by_tool(ask.conn, ask.scope) if "trend" in shown.shown else None
-    ranked = sorted(by_name, key=_SORTS[column], reverse=chosen.startswith("-"))
-    shown_tools, pages = one_page(ask, page, ranked, PAGE_ROWS)
+    chosen = sort if sort.removeprefix("-") in TOOLS.sortable else _DEFAULT_SORT
+    column = TOOLS.sortable[chosen.removeprefix("-")]
+    by_name = sorted(_all_tools(ask), key=TOOLS.sortable["name"].rank)
+    ranked = sorted(by_name, key=column.rank, reverse=chosen.startswith("-"))
+    columns = choice(ask, TOOLS, **kept_sort)
+    trends = trends_by_tool(ask.conn, ask.scope) if "trend" in columns.shown else None
+    rows, pages = one_page(ask, page, ranked, PAGE_ROWS)
+    scale = rate_scale(row.failure_rate for row in ranked)
     context = ToolsContext(
         view=ask.view("/tools", **kept_sort, **kept),
-        tools=shown_tools,
+        tools=TOOLS.drawn(
+            (tool_line(ask, row, scale, _trend(ask, trends, row.tool)) for row in rows),
+            columns.shown,
+            titles={"trend": f"By {trends.bucket}"} if trends else {},
+            sorts={
+                each.name: _sort(ask, each, chosen, **kept) for each in TOOLS.columns if each.sort
+            },
+        ),
         total=len(ranked),
         pages=pages,
-        sorts={name: _sort(ask, name, chosen, **kept) for name in _SORTS},
-        columns=shown,
-        trends=_drawn(trends, ask.now) if trends else {},
-        buckets=len(trends.starts) if trends else 0,
-        per=trends.bucket if trends else "",
+        columns=columns,
         csv=ask.export("/tools.csv"),
     )
     return ask.render(context, title="Tools")
 
 
-def _drawn(trends: Trends, now: int) -> dict[str, tuple[str, str]]:
-    """Return the drawing of each tool's failures over time, and where they were most in words."""
-    return {
-        tool: (sparkline(counts), peak_words(trends.bucket, trends.starts, counts, now))
-        for tool, counts in trends.counts.items()
-    }
+def _trend(ask: Ask, trends: Trends | None, tool: str) -> Spark | None:
+    if trends is None or tool not in trends.counts:
+        return None
+    return spark(trends.bucket, trends.starts, trends.counts[tool], ask.now)
 
 
-def _sort(ask: Ask, column: str, chosen: str, **kept: str) -> tuple[str, str]:
+def _sort(ask: Ask, column: Column, chosen: str, **kept: str) -> tuple[str, str]:
     """Return the address that sorts by *column* (or turns it round) and its aria-sort."""
-    if chosen == column:
-        return ask.link("/tools", sort=f"-{column}", **kept), "ascending"
-    if chosen == f"-{column}":
-        return ask.link("/tools", sort=column, **kept), "descending"
-    first = column if column in _ASCENDING_FIRST else f"-{column}"
-    return ask.link("/tools", sort=first, **kept), ""
+    rising, falling = column.name, f"-{column.name}"
+    turned = {rising: (falling, "ascending"), falling: (rising, "descending")}
+    sort, aria = turned.get(chosen, (rising if column.rising else falling, ""))
+    return ask.link("/tools", sort=sort, **kept), aria
 
 
 @router.get("/tool", name="tool")
@@ -251,16 +273,20 @@ def tool(ask: Asked, name: str = "") -> Response:
         tool=tool,
         tiles=overview_tiles(narrowed, found),
         time=time_chart(narrowed, over_time, queries.changes(ask.conn, scope)),
-        codes=code_lines(narrowed, found.summary, queries.rates_by_code(ask.conn, scope)),
-        fields=_fields(narrowed, found),
-        newest=tuple(failure_line(narrowed, row) for row in newest.rows),
+        codes=CODES.drawn(
+            code_lines(narrowed, found.summary, queries.rates_by_code(ask.conn, scope))
+        ),
+        fields=FIELDS.drawn(_fields(narrowed, found)),
+        newest=FAILURES.drawn(failure_line(narrowed, row) for row in newest.rows),
         failures=found.summary.failures,
-        models=lines_of(narrowed, by_model.groups[:TOP], "model"),
-        fixes=fix_lines(narrowed, fixes),
-        messages=_wordings(narrowed, wordings),
-        phantoms=_by_model(PhantomLine, phantoms[:MOST_PHANTOMS]),
+        models=RATES.drawn(
+            lines_of(narrowed, by_model.groups[:TOP], "model"), titles={"name": "Model"}
+        ),
+        fixes=FIXES.drawn(fix_lines(narrowed, fixes)),
+        messages=WORDINGS.drawn(_wordings(narrowed, wordings)),
+        phantoms=PHANTOMS.drawn(_by_model(phantoms[:MOST_PHANTOMS])),
         phantoms_in_all=len(phantoms),
-        repeats=_by_model(RepeatLine, repeats[:MOST_PHANTOMS]),
+        repeats=REPEATS.drawn(_by_model(repeats[:MOST_PHANTOMS])),
         repeats_in_all=len(repeats),
         links={
             "models": narrowed.link("/breakdown"),
@@ -287,11 +313,11 @@ def _wordings(ask: Ask, groups: Iterable[MessageGroup]) -> tuple[MessageLine, ..
     return tuple(message_line(ask, group, row) for group, row in rows[:TOP])
 
 
-def _by_model(line: Callable[..., _Line], rows: Sequence[Any]) -> tuple[_Line, ...]:
+def _by_model(rows: Sequence[PhantomRow] | Sequence[RepeatRow]) -> tuple[ModelLine, ...]:
     """Return counts by model as lines with the intervals of their shares drawn."""
     scale = rate_scale(row.rate for row in rows)
     return tuple(
-        line(
+        ModelLine(
             row=row,
             model=row.model or NONE,
             drawn=estimate(row.rate.value, row.rate.low, row.rate.high, scale=scale),

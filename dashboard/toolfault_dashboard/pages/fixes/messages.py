@@ -13,7 +13,6 @@ from toolfault_dashboard.charts import Estimate, estimate
 from toolfault_dashboard.pages.shared.ask import Ask, Asked
 from toolfault_dashboard.pages.shared.columns import (
     ColumnChoice,
-    Columns,
     choice,
     kept_columns,
     redirected,
@@ -21,9 +20,15 @@ from toolfault_dashboard.pages.shared.columns import (
 from toolfault_dashboard.pages.shared.frame import Context, View
 from toolfault_dashboard.pages.shared.lines import rows_behind
 from toolfault_dashboard.pages.shared.numbered import Number, numbered
-from toolfault_dashboard.queries.fixes.messages import MessageGroup, MessageRow, most_frequent
+from toolfault_dashboard.pages.shared.table import Column, Drawn, Table
+from toolfault_dashboard.queries.fixes.messages import (
+    MessageGroup,
+    MessageRow,
+    message_efficacy,
+    most_frequent,
+)
 
-__all__ = ["message_line", "router"]
+__all__ = ["MESSAGES", "message_line", "router"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +37,7 @@ class MessageLine:
 
     row: Doc[MessageRow, "What is known about it."]
     code: Doc[str, "The code of its failures: several codes may have the same wording."]
+    tool: Doc[str, "The tool of its failures."]
     drawn: Doc[Estimate | None, "The interval of its recovery, drawn."]
     mark: Doc[str, "`best`, `worst`, or empty."]
     href: Doc[str, "The failures that carried it; empty if no query can name them."]
@@ -44,7 +50,7 @@ class MessageBlock:
     tool: Doc[str, "The tool."]
     code: Doc[str, "The code."]
     failures: Doc[int, "Failures of that tool and code."]
-    lines: Doc[tuple[MessageLine, ...], "Its most frequent wordings, best first."]
+    lines: Doc[Drawn, "Its most frequent wordings, best first."]
     texts: Doc[int, "Wordings in all."]
     single: Doc[bool, "Whether it has no more than one."]
 
@@ -57,6 +63,7 @@ class MessagesContext(Context):
 
     view: Doc[View, "The query bar."]
     blocks: Doc[tuple[MessageBlock, ...], "Tools and codes, most failures first."]
+    single: Doc[Drawn, "The wordings of those that have no more than one."]
     total: Doc[int, "Tools and codes in all."]
     pages: Doc[dict[str, str], "Addresses of the pages before and after; empty at the ends."]
     columns: Doc[ColumnChoice, "Columns of every table."]
@@ -67,47 +74,54 @@ router = APIRouter()
 
 BLOCKS: Final = 20
 LINES: Final = 8
-COLUMNS: Final = Columns(
-    "cols",
-    {
-        "failures": "Failures",
-        "recovery": "Fixed by the next call",
-        "answered": "Answered",
-        "fixed": "Fixed",
-        "when_answered": "Fixed of answered",
-        "last": "Last seen",
-    },
-    ("failures", "recovery", "answered", "last"),
-)
+MESSAGES: Final = Table(
+    Column("message", "Message", "wording", "row.message", style="cell-text"),
+    Column("failures", "Failures", "count", "row.failures", usual=True),
+    Column("recovery", "Fixed by the next call", "rate", "row.recovery", usual=True, n="whole",
+           width=130, head="rate", nothing="not enough data"),
+    Column("answered", "Answered", "count", "row.answered", usual=True),
+    Column("fixed", "Fixed", "count", "row.fixed", usual=False),
+    Column("when_answered", "Fixed of answered", "rate_text", "row.when_answered",
+           usual=False, n="whole", head="rate", nothing="not enough data"),
+    Column("last", "Last seen", "moment", "row.last_at", usual=True, style="nowrap", head="when"),
+    file="messages",
+    row=MessageRow,
+    rows=lambda ask: [row for group in message_efficacy(ask.conn, ask.scope) for row in group.rows],
+)  # fmt: skip
 
 
 @router.get("/messages", name="messages")
 def messages(ask: Asked, page: Number = 1) -> Response:
     """Render the wordings by tool and code."""
-    if (answer := redirected(ask, "/messages", {"": COLUMNS})) is not None:
+    if (answer := redirected(ask, "/messages", {"": MESSAGES})) is not None:
         return answer
     skip = (page - 1) * BLOCKS
     groups, total = most_frequent(ask.conn, ask.scope, most=BLOCKS, skip=skip)
     number, pages = numbered(ask, page, total, BLOCKS)
     if number != page:
         return messages(ask, number)
+    columns = choice(ask, MESSAGES)
+    blocks = tuple(_block(ask, group, columns.shown) for group in groups)
     context = MessagesContext(
-        view=ask.view("/messages", **kept_columns(ask, COLUMNS)),
-        blocks=tuple(_block(ask, group) for group in groups),
+        view=ask.view("/messages", **kept_columns(ask, MESSAGES)),
+        blocks=blocks,
+        single=MESSAGES.drawn(
+            (line for block in blocks if block.single for line in block.lines), columns.shown
+        ),
         total=total,
         pages=pages,
-        columns=choice(ask, COLUMNS),
+        columns=columns,
         csv=ask.export("/messages.csv"),
     )
     return ask.render(context, title="Messages")
 
 
-def _block(ask: Ask, group: MessageGroup) -> MessageBlock:
+def _block(ask: Ask, group: MessageGroup, shown: tuple[str, ...]) -> MessageBlock:
     return MessageBlock(
         tool=group.tool,
         code=group.code,
         failures=group.failures,
-        lines=tuple(message_line(ask, group, row) for row in _shown(group)),
+        lines=MESSAGES.drawn((message_line(ask, group, row) for row in _shown(group)), shown),
         texts=len(group.rows),
         single=len(group.rows) < 2,
     )
@@ -127,6 +141,7 @@ def message_line(ask: Ask, group: MessageGroup, row: MessageRow) -> MessageLine:
     return MessageLine(
         row=row,
         code=group.code,
+        tool=group.tool,
         drawn=estimate(recovery.value, recovery.low, recovery.high, scale=1.0),
         mark="best" if row == group.best else "worst" if row == group.worst else "",
         href=rows_behind(ask, row.query),

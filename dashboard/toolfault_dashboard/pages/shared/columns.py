@@ -10,12 +10,13 @@ from typing import Final
 from starlette.responses import RedirectResponse, Response
 
 from toolfault_dashboard.pages.shared.ask import Ask
+from toolfault_dashboard.pages.shared.table import Table
 
-__all__ = ["Columns", "choice", "chosen", "kept_columns", "redirected"]
+__all__ = ["choice", "chosen", "kept_columns", "redirected"]
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class Choosable:
     """A column that can be shown or hidden."""
 
     name: Doc[str, "What the address calls it."]
@@ -28,7 +29,7 @@ class ColumnChoice:
     """The columns of a wide table, to be chosen."""
 
     parameter: Doc[str, "What the address calls the choice."]
-    columns: Doc[tuple[Column, ...], "Those that can be chosen, in order."]
+    columns: Doc[tuple[Choosable, ...], "Those that can be chosen, in order."]
     shown: Doc[tuple[str, ...], "Names of those that are shown."]
     usual: Doc[bool, "Whether nothing was chosen."]
     hidden: Doc[tuple[tuple[str, str], ...], "Further parameters to keep in the form."]
@@ -37,53 +38,40 @@ class ColumnChoice:
 _NO_COLUMN: Final = "none"
 
 
-@dataclass(frozen=True, slots=True)
-class Columns:
-    """The columns of one table that a reader may show or hide.
-
-    Attributes:
-        parameter: Of the address, unlike that of another table of the page.
-        titles: Name in the address -> heading.
-        usual: Those that are shown unless the address says otherwise.
-    """
-
-    parameter: str
-    titles: Mapping[str, str]
-    usual: tuple[str, ...] = ()
-
-
-def chosen(ask: Ask, columns: Columns) -> tuple[str, ...]:
+def chosen(ask: Ask, table: Table) -> tuple[str, ...]:
     """Return the columns that the address asks for, in the order of the table."""
-    asked = ask.request.query_params.get(columns.parameter)
+    asked = ask.request.query_params.get(table.parameter)
     if not asked:
-        return columns.usual
+        return table.usual
     names = asked.split(",")
-    return tuple(name for name in columns.titles if name in names)
+    return tuple(name for name in table.titles if name in names)
 
 
-def kept_columns(ask: Ask, *tables: Columns) -> dict[str, str]:
+def kept_columns(ask: Ask, *tables: Table) -> dict[str, str]:
     """Return the parameters that links of the page have to keep: what is not as usual."""
     return {
-        columns.parameter: _written(shown)
-        for columns in tables
-        if (shown := chosen(ask, columns)) != columns.usual
+        table.parameter: _written(shown)
+        for table in tables
+        if (shown := chosen(ask, table)) != table.usual
     }
 
 
-def choice(ask: Ask, columns: Columns, **kept: str) -> ColumnChoice:
+def choice(ask: Ask, table: Table, **kept: str) -> ColumnChoice:
     """Return the form that chooses; *kept* are further parameters of the page."""
-    shown = chosen(ask, columns)
-    kept.pop(columns.parameter, None)
+    shown = chosen(ask, table)
+    kept.pop(table.parameter, None)
     return ColumnChoice(
-        parameter=columns.parameter,
-        columns=tuple(Column(name, title, name in shown) for name, title in columns.titles.items()),
+        parameter=table.parameter,
+        columns=tuple(
+            Choosable(name, title, name in shown) for name, title in table.titles.items()
+        ),
         shown=shown,
-        usual=shown == columns.usual,
+        usual=shown == table.usual,
         hidden=tuple(kept.items()),
     )
 
 
-def redirected(ask: Ask, path: str, tables: Mapping[str, Columns], **kept: str) -> Response | None:
+def redirected(ask: Ask, path: str, tables: Mapping[str, Table], **kept: str) -> Response | None:
     """Return where a submitted choice leads, so that the address says it all; None without one.
 
     Args:
@@ -93,12 +81,12 @@ def redirected(ask: Ask, path: str, tables: Mapping[str, Columns], **kept: str) 
         kept: Further parameters of the page, the other table's columns included.
     """
     given = ask.request.query_params
-    for place, columns in tables.items():
-        if given.get("columns") != columns.parameter:
+    for place, table in tables.items():
+        if given.get("columns") != table.parameter:
             continue
-        names = tuple(name for name in columns.titles if name in given.getlist("col"))
-        kept.pop(columns.parameter, None)
-        own = {} if names == columns.usual else {columns.parameter: _written(names)}
+        names = tuple(name for name in table.titles if name in given.getlist("col"))
+        kept.pop(table.parameter, None)
+        own = {} if names == table.usual else {table.parameter: _written(names)}
         address = ask.link(path, **kept, **own)
         return RedirectResponse(f"{address}#{place}" if place else address, status_code=303)
     return None

@@ -2,31 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from operator import attrgetter
 from typing import Annotated as Doc
-from typing import Final
+from typing import Any, Final
 
+from toolfault_dashboard import queries
 from toolfault_dashboard.access.policy import allows
-from toolfault_dashboard.analysis.rates import Rate
-from toolfault_dashboard.charts import Estimate, estimate, nice_ceiling
+from toolfault_dashboard.analysis.rates import Rate, rate
+from toolfault_dashboard.charts import Estimate, Spark, estimate, nice_ceiling
+from toolfault_dashboard.formats import duration, position
 from toolfault_dashboard.glossary import CODES
 from toolfault_dashboard.pages.shared.ask import Ask
+from toolfault_dashboard.pages.shared.table import Column, Table
 from toolfault_dashboard.queries import ToolRates
 from toolfault_dashboard.queries.rows import (
     ChainGroup,
     ChainRow,
     FailureRow,
+    FrequencyRow,
     FrequencyTable,
     Summary,
     ToolCount,
+    ToolRow,
 )
-from toolfault_dashboard.search import Clause, Pattern, Query, QueryError, parse
+from toolfault_dashboard.search import KEYS, Clause, Pattern, Query, QueryError, parse
 
 __all__ = [
+    "BY_CODE",
+    "BY_FIELD",
+    "FAILURES",
     "alert_about",
     "argument_of",
-    "chain_line",
     "code_lines",
     "cost_rank",
     "exactly",
@@ -35,7 +43,8 @@ __all__ = [
     "narrowed_by",
     "rate_scale",
     "rows_behind",
-    "tool_lines",
+    "tool_line",
+    "tool_rows",
 ]
 
 
@@ -54,7 +63,6 @@ class ChainLine:
 
     row: Doc[ChainRow, "What is stored."]
     href: Doc[str, "The chain."]
-    cells: Doc[tuple[str, ...], "What the added columns hold."]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,29 +85,56 @@ class FrequencyLine:
 class ToolLine:
     """One tool with its rates."""
 
+    row: Doc[ToolRow, "What was counted."]
     name: Doc[str, "The tool."]
     href: Doc[str, "The page of the tool."]
     failures_href: Doc[str, "Its failures."]
-    calls: Doc[int, "Its calls, folded successes included."]
-    failures: Doc[int, "Its failures."]
-    rate: Doc[Rate, "Failures of its calls."]
-    rate_drawn: Doc[Estimate | None, "The interval of the failure rate, drawn."]
-    first_try: Doc[Rate, "Operations that needed no chain."]
-    chains: Doc[int, "Its chains."]
-    calls_spent: Doc[int, "The calls that its chains cost."]
-    round_trips: Doc[int, "Its round trips."]
-    recovery: Doc[Rate | None, "Recovered of its closed chains; None without chains."]
-    recovery_drawn: Doc[Estimate | None, "The interval of the recovery rate, drawn."]
-    first_retry_fix: Doc[int, "Chains that the first retry fixed."]
-    outcomes: Doc[tuple[int, int, int, int], "Recovered, switched, abandoned, open."]
-    chains_by_outcome: Doc[tuple[str, str, str, str], "The chains of each outcome; empty for none."]
-    tokens_lost: Doc[int | None, "Tokens of failed calls in chains; None where none reports them."]
-    money_lost: Doc[float | None, "What these cost; None without a price."]
-    time_lost_ms: Doc[float, "Time between first failure and last call, summed."]
-    identical_repeats: Doc[int, "Retries with the same arguments."]
+    abandoned_href: Doc[str, "Its abandoned chains; empty for none."]
+    drawn: Doc[Estimate | None, "The interval of the failure rate, drawn."]
+    trend: Doc[Spark | None, "Its failures over time; None where they are not asked for."]
 
 
+_ADDED: Final[dict[str, Callable[[FailureRow], str]]] = {
+    "duration": lambda row: "" if row.duration_ms is None else duration(row.duration_ms),
+    "attempt": lambda row: position(row.attempt),
+}
+FAILURES: Final = Table(
+    Column("failure", "Failure", "failure", "row.code"),
+    Column("message", "Message", "clipped", "row.text", style="cell-text", label="", term=""),
+    *(
+        Column(name, key.title, "code", value=_ADDED.get(name, attrgetter(name)), usual=False)
+        for name, key in KEYS.items()
+        if key.is_column
+    ),
+    Column("chain", "Chain", "chain", style="nowrap", label=""),
+    Column("when", "When", "moment", "row.occurred_at", style="nowrap", label=""),
+    file="failures", rows=lambda ask: queries.iter_failures(ask.conn, ask.scope),
+)  # fmt: skip
+"""Failures one by one."""
+BY_CODE: Final = Table(
+    Column("name", "Code", "behind_with_meaning", style="cell-text", term=""),
+    Column("failures", "Failures", "count"),
+    Column("share", "Share", "percent", usual=True),
+    Column("rate", "Rate", "percent", "rate.value", usual=True),
+    Column("interval", "95% interval", "interval", "rate", usual=True, drawn="estimate", n="text"),
+    Column("first", "First seen", "moment", "first_at", usual=False, style="nowrap"),
+    Column("last", "Last seen", "moment", "last_at", usual=True, style="nowrap"),
+    file="codes",
+    without=("new_since", "fields"),
+    row=FrequencyRow,
+    rows=lambda ask: queries.frequency(ask.conn, ask.scope, "code").rows,
+)  # fmt: skip
+"""Codes, or whatever else failures are counted by, with the failures of each."""
+BY_FIELD: Final = Table(
+    replace(BY_CODE.columns[0], title="Field"), *BY_CODE.columns[1:],
+    file="fields", row=FrequencyRow, without=("new_since", "fields"),
+    rows=lambda ask: queries.frequency(ask.conn, ask.scope, "field").rows,
+)  # fmt: skip
 NONE: Final = "none"
+# But for the failures, of which those outside every conversation are in no chain.
+_CHAINS_OF_TOOL: Final = {field.name for field in fields(ToolRow)} & (
+    {field.name for field in fields(ChainGroup)} - {"failures"}
+)
 
 
 def exactly(query: Query, key: str, value: str) -> Query:
@@ -114,11 +149,6 @@ def failure_line(ask: Ask, row: FailureRow) -> FailureLine:
         href=ask.link(f"/failures/{row.event_id}"),
         chain=ask.link(f"/chains/{row.chain_id}") if row.chain_id else "",
     )
-
-
-def chain_line(ask: Ask, row: ChainRow, cells: tuple[str, ...] = ()) -> ChainLine:
-    """Return *row* with its link and what the added columns hold."""
-    return ChainLine(row=row, href=ask.link(f"/chains/{row.chain_id}"), cells=cells)
 
 
 def rate_scale(rates: Iterable[Rate]) -> float:
@@ -192,73 +222,57 @@ def code_lines(ask: Ask, counted: Summary, rates: Mapping[str, Rate]) -> tuple[F
     )
 
 
-def tool_lines(
-    ask: Ask,
-    tools: Mapping[str, ToolCount],
-    groups: Iterable[ChainGroup],
-    rates: Mapping[str, ToolRates],
-) -> tuple[ToolLine, ...]:
-    """Return one line per tool, joining calls and failures with the chains of the tool.
+def tool_rows(
+    tools: Mapping[str, ToolCount], groups: Iterable[ChainGroup], rates: Mapping[str, ToolRates]
+) -> list[ToolRow]:
+    """Return one row per tool, joining calls and failures with the chains of the tool.
 
     Args:
-        ask: The question.
         tools: Calls and failures.
         groups: Chains by tool.
         rates: The rates of each tool.
     """
     chains = {group.name: group for group in groups}
-    scale = rate_scale(rates[name].failure_rate for name in tools)
-    return tuple(
-        _tool_line(ask, name, each, rates[name], group=chains.get(name), scale=scale)
+    return [
+        ToolRow(
+            tool=name,
+            calls=each.calls,
+            failures=each.failures,
+            failure_rate=rates[name].failure_rate,
+            first_try_success=rates[name].first_try,
+            **_of_chains(chains.get(name)),
+        )
         for name, each in tools.items()
-    )
+    ]
 
 
-def _tool_line(
-    ask: Ask,
-    name: str,
-    counts: ToolCount,
-    rates: ToolRates,
-    *,
-    group: ChainGroup | None,
-    scale: float,
-) -> ToolLine:
-    recovery = group.recovery_rate if group else None
-    failing = rates.failure_rate
-    query = exactly(ask.query, "tool", name)
+def _of_chains(group: ChainGroup | None) -> dict[str, Any]:
+    if group is not None:
+        return {name: getattr(group, name) for name in _CHAINS_OF_TOOL}
+    # Nothing was lost, and whether tokens are reported is not known.
+    none = {"time_lost_ms": 0.0, "tokens_lost": None, "recovery_rate": rate(0, 0)}
+    return dict.fromkeys(_CHAINS_OF_TOOL, 0) | none
+
+
+def tool_line(ask: Ask, row: ToolRow, scale: float, trend: Spark | None = None) -> ToolLine:
+    """Return *row* with its links and its interval, drawn up to *scale* (`rate_scale`)."""
+    found = row.failure_rate
+    query = exactly(ask.query, "tool", row.tool)
     given_up = ask.link("/round-trips", exactly(query, "chain", "abandoned")) + "#chains"
-    abandoned = given_up if group and group.abandoned else ""
     return ToolLine(
-        name=name,
-        href=ask.link("/tool", name=name),
-        failures_href=ask.link("/failures", query),
-        calls=counts.calls,
-        failures=counts.failures,
-        rate=failing,
-        rate_drawn=estimate(failing.value, failing.low, failing.high, scale=scale),
-        first_try=rates.first_try,
-        chains=group.chains if group else 0,
-        calls_spent=group.calls_spent if group else 0,
-        round_trips=group.round_trips if group else 0,
-        recovery=recovery,
-        recovery_drawn=estimate(recovery.value, recovery.low, recovery.high, scale=1.0)
-        if recovery
-        else None,
-        first_retry_fix=group.first_retry_fix if group else 0,
-        outcomes=(group.recovered, group.switched, group.abandoned, group.open)
-        if group
-        else (0, 0, 0, 0),
-        chains_by_outcome=("", "", abandoned, ""),
-        tokens_lost=group.tokens_lost if group else None,
-        money_lost=None,
-        time_lost_ms=group.time_lost_ms if group else 0.0,
-        identical_repeats=group.identical_repeats if group else 0,
+        row=row,
+        name=row.tool,
+        href=ask.link("/tool", name=row.tool),
+        failures_href=ask.link("/failures", query) if row.failures else "",
+        abandoned_href=given_up if row.abandoned else "",
+        drawn=estimate(found.value, found.low, found.high, scale=scale),
+        trend=trend,
     )
 
 
-def cost_rank(line: ToolLine) -> tuple[int, int, int, str]:
+def cost_rank(row: ToolRow) -> tuple[int, int, int, str]:
     """Return what tools are ranked by: calls spent, then chains given up, then failures."""
-    return (-line.calls_spent, -line.outcomes[2], -line.failures, line.name)
+    return (-row.calls_spent, -row.abandoned, -row.failures, row.tool)
 
 
 def alert_about(ask: Ask, query: Query) -> str:

@@ -9,13 +9,20 @@ from typing import Annotated as Doc
 from typing import Final
 
 from toolfault_dashboard.analysis.rates import Rate
-from toolfault_dashboard.charts import BarChart, RateChart, bar_chart, rate_chart
+from toolfault_dashboard.charts import (
+    BarChart,
+    RateChart,
+    Spark,
+    bar_chart,
+    rate_chart,
+    sparkline,
+)
 from toolfault_dashboard.formats import day, percent, percent_interval, plural, timestamp
 from toolfault_dashboard.pages.shared.ask import Ask
 from toolfault_dashboard.queries.rows import ChangeRow, FailuresOverTime, Series
 from toolfault_dashboard.search import Query, parse
 
-__all__ = ["TOP_CODES", "peak_words", "time_chart"]
+__all__ = ["TOP_CODES", "spark", "time_chart"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +72,12 @@ def _label(bucket: str, start: int, now: int) -> str:
     return f"{day(moment, now)}, {moment:%H:%M}" if bucket == "hour" else day(moment, now)
 
 
-def peak_words(bucket: str, starts: Sequence[int], counts: Sequence[int], now: int) -> str:
+def spark(bucket: str, starts: Sequence[int], counts: Sequence[int], now: int) -> Spark:
+    """Draw *counts* of the buckets that begin at *starts*, without an axis."""
+    return Spark(sparkline(counts), len(starts), _peak(bucket, starts, counts, now))
+
+
+def _peak(bucket: str, starts: Sequence[int], counts: Sequence[int], now: int) -> str:
     """Say in which of the buckets that begin at *starts* most failures were; empty for none."""
     highest = max(counts, default=0)
     if not highest:

@@ -40,6 +40,7 @@ from toolfault_dashboard.queries.rows.figures import (
     Series,
     Summary,
     ToolCount,
+    ToolRow,
 )
 from toolfault_dashboard.queries.rows.issues import IssueRow
 
@@ -75,4 +76,5 @@ __all__ = [
     "SignatureRow",
     "Summary",
     "ToolCount",
+    "ToolRow",
 ]

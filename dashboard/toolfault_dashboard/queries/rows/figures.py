@@ -21,6 +21,7 @@ __all__ = [
     "Series",
     "Summary",
     "ToolCount",
+    "ToolRow",
 ]
 
 
@@ -30,6 +31,28 @@ class ToolCount:
 
     calls: int
     failures: int
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRow:
+    """One tool: its calls, its failures, and what its chains came to."""
+
+    tool: str
+    calls: int  # folded successes included
+    failures: int
+    failure_rate: Rate  # failures of calls
+    first_try_success: Rate  # operations without a chain, of operations
+    chains: int
+    recovered: int
+    switched: int
+    abandoned: int
+    open: int
+    calls_spent: int  # round trips, and calls of other tools that the chains cost
+    round_trips: int
+    identical_repeats: int
+    time_lost_ms: float
+    tokens_lost: int | None  # None where no chain reports them
+    recovery_rate: Rate  # recovered of chains that are no longer open
 
 
 @dataclass(frozen=True, slots=True)
