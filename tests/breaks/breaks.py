@@ -1815,8 +1815,8 @@ BREAKS: Final = (
         name="tools-first-try-has-a-second-formula",
         promise="Tools shows another first-try success than the page of the tool.",
         file="dashboard/toolfault_dashboard/pages/shared/lines.py",
-        old="first_try=rates.first_try,",
-        new="first_try=rates.failure_rate,",
+        old="first_try_success=rates[name].first_try,",
+        new="first_try_success=rates[name].failure_rate,",
         found_by=("tests/dashboard/pages/test_figures.py::test_tools",),
     ),
     Break(
@@ -1896,9 +1896,9 @@ BREAKS: Final = (
     Break(
         name="pages-cell-unescaped",
         promise="A message of a tool runs as a script in the reader's browser.",
-        file="dashboard/toolfault_dashboard/templates/failure.html",
-        old='{{ issue.message or "" }}',
-        new='{{ (issue.message or "")|safe }}',
+        file="dashboard/toolfault_dashboard/templates/_cells.html",
+        old='{{ "" if value is none else value }}',
+        new='{{ ("" if value is none else value)|safe }}',
         found_by=(
             "tests/dashboard/pages/test_templates.py::test_no_template_switches_escaping_off_or_holds_script_or_style",
         ),

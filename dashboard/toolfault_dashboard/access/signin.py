@@ -82,7 +82,7 @@ class Account:
     name: str
     role: str
     state: str  # active | invited | disabled
-    last_sign_in: int | None  # microseconds since the epoch
+    last_sign_in_at: int | None  # microseconds since the epoch
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +298,7 @@ def accounts(conn: Connection) -> tuple[Account, ...]:
             name=name,
             role=role,
             state="active" if disabled is None else "invited" if disabled == made else "disabled",
-            last_sign_in=signed_in,
+            last_sign_in_at=signed_in,
         )
         for name, role, made, disabled, signed_in in rows
     )

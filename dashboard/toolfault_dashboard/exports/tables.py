@@ -45,7 +45,9 @@ def table_stream(
     return RowStream(
         columns=tuple(kinds),
         times=frozenset(name for name, each in kinds.items() if each == "time"),
-        rows=iter([[cell for _, of in parts for cell in _cells(of(row))] for row in rows]),
+        rows=iter(
+            [[cell for columns, of in parts for cell in _cells(columns, of(row))] for row in rows]
+        ),
         kinds={name: each for name, each in kinds.items() if each not in {"", "time"}},
     )
 
@@ -66,5 +68,7 @@ def _columns(name: str, annotation: object) -> Mapping[str, str]:
     return {name: _KINDS.get(str(annotation).removesuffix(" | None"), "")}
 
 
-def _cells(value: Any) -> tuple[Any, ...]:
-    return (value.value, value.low, value.high, value.n) if isinstance(value, Rate) else (value,)
+def _cells(columns: Mapping[str, str], value: Any) -> list[Any]:
+    if len(columns) == 1:
+        return [value]
+    return [getattr(value, part, None) for part in ("value", "low", "high", "n")]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import replace
 from itertools import chain, islice
 from typing import TypeVar
@@ -16,15 +16,13 @@ from toolfault_dashboard.exports.downloads import Download, Running
 from toolfault_dashboard.exports.parquet import MissingParquet
 from toolfault_dashboard.exports.writers import MEDIA_TYPES, Format, write
 from toolfault_dashboard.pages.shared.ask import Ask, Asked
+from toolfault_dashboard.pages.shared.table import Table
 from toolfault_dashboard.queries.lists.streams import RowStream
 from toolfault_dashboard.writes.recording import note_export
 
-__all__ = ["Table", "attached", "serve"]
+__all__ = ["attached", "serve"]
 
 _T = TypeVar("_T")
-
-Table = Callable[[Ask], RowStream]
-"""What answers a table: the rows of the view that was asked for."""
 
 
 def _checked(stream: RowStream, format: Format) -> RowStream:  # noqa: A002 - the option
@@ -46,7 +44,7 @@ def attached(name: str) -> dict[str, str]:
     return {"Content-Disposition": f"attachment; filename*=UTF-8''toolfault-{name}"}
 
 
-def _answer(ask: Ask, table: Table, name: str, format: Format) -> Response:  # noqa: A002
+def _answer(ask: Ask, table: Table, format: Format) -> Response:  # noqa: A002
     running, reader = ask.services.running, ask.viewer.name
     try:
         running.begin(reader)
@@ -59,7 +57,7 @@ def _answer(ask: Ask, table: Table, name: str, format: Format) -> Response:  # n
             ask.services.engine,
             actor=ask.viewer.name,
             project_id=ask.project.id if ask.project else None,
-            file=f"{name}.{format}",
+            file=f"{table.name}.{format}",
             query=str(ask.effective),
         )
     except MissingParquet as error:
@@ -68,13 +66,13 @@ def _answer(ask: Ask, table: Table, name: str, format: Format) -> Response:  # n
         chunks.close()  # so that the reader's place is free again
         raise
     return Download(
-        first, chunks, media_type=MEDIA_TYPES[format], headers=attached(f"{name}.{format}")
+        first, chunks, media_type=MEDIA_TYPES[format], headers=attached(f"{table.name}.{format}")
     )
 
 
 def _chunks(ask: Ask, table: Table, format: Format) -> Iterator[bytes]:  # noqa: A002
     excel = "excel" in ask.request.query_params
-    yield from write(_checked(table(ask), format), format, excel=excel)
+    yield from write(_checked(table.file(ask), format), format, excel=excel)
 
 
 def _until_done(chunks: Iterator[bytes], running: Running, reader: str) -> Generator[bytes]:
@@ -85,31 +83,17 @@ def _until_done(chunks: Iterator[bytes], running: Running, reader: str) -> Gener
         running.end(reader)
 
 
-def serve(router: APIRouter, name: str) -> Callable[[Table], Table]:
-    """Serve a table as ``/NAME.csv``, ``/NAME.ndjson`` and ``/NAME.parquet``."""
-
-    def register(table: Table) -> Table:
-        for format in DOWNLOADS:  # noqa: A001 - part of the address
-            _add_route(router, table, name, format)
-        return table
-
-    return register
+def serve(router: APIRouter, table: Table) -> None:
+    """Serve *table* as ``/NAME.csv``, ``/NAME.ndjson`` and ``/NAME.parquet``."""
+    for format in DOWNLOADS:  # noqa: A001 - part of the address
+        _add_route(router, table, format)
 
 
-def _add_route(
-    router: APIRouter,
-    table: Table,
-    name: str,
-    format: Format,  # noqa: A002 - part of the address
-) -> None:
+def _add_route(router: APIRouter, table: Table, format: Format) -> None:  # noqa: A002
     def endpoint(ask: Asked) -> Response:
-        return _answer(ask, table, name, format)
+        return _answer(ask, table, format)
 
-    endpoint.__doc__ = table.__doc__
+    name = table.name
     router.add_api_route(
-        f"/{name}.{format}",
-        endpoint,
-        name=f"{name}_{format}",
-        methods=["GET"],
-        response_model=None,
+        f"/{name}.{format}", endpoint, name=f"{name}_{format}", methods=["GET"], response_model=None
     )

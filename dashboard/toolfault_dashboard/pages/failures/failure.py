@@ -22,13 +22,14 @@ from toolfault_dashboard.pages.fixes.fix_next import near_misses
 from toolfault_dashboard.pages.shared.ask import Ask, Asked, curl, python
 from toolfault_dashboard.pages.shared.frame import Context
 from toolfault_dashboard.pages.shared.lines import exactly
+from toolfault_dashboard.pages.shared.table import Column, Drawn, Table
 from toolfault_dashboard.queries.rows import FailureDetail
 from toolfault_dashboard.render import pretty_json
 from toolfault_dashboard.search import parse
 from toolfault_dashboard.writes.kind_states import history_of
 from toolfault_dashboard.writes.picked_fixes import picked_fixes
 
-__all__ = ["router"]
+__all__ = ["ISSUES", "router"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,7 @@ class FailureContext(Context):
     remedies: Doc[tuple[Remedy, ...], "Near misses of its issues."]
     copies: Doc[tuple[tuple[str, str, str], ...], "The failure elsewhere: id, label, text to copy."]
     payload: Doc[str, "What the reader may see, as JSON."]
+    issues: Doc[Drawn, "Its issues."]
     issues_csv: Doc[str, "Its issues as CSV."]
     deciding: Doc[Deciding | None, "What can be decided about its kind; None if nothing."]
     history: Doc[
@@ -92,6 +94,15 @@ class FailureContext(Context):
 
 router = APIRouter()
 
+ISSUES: Final = Table(
+    Column("field", "Field", "whole_code", nothing="–"),
+    Column("code", "Code", "whole_code"),
+    Column("message", "Message", style="cell-text", label="", term=""),
+    Column("expected", "Expected", "whole_code", nothing="–"),
+    Column("received", "Received", "received"),
+    Column("near_miss", "Near miss", "near_miss"),
+    file="issues", rows=lambda ask: queries.iter_issues(ask.conn, ask.scope),
+)  # fmt: skip
 _ORDER: Final = ("user", "llm", "system")
 Fact = tuple[str, str, str]
 
@@ -106,6 +117,7 @@ def failure(ask: Asked, event_id: str) -> Response:
     beside = queries.calls_beside(ask.conn, ask.scope, detail.chain) if detail.chain else None
     context = FailureContext(
         detail=detail,
+        issues=ISSUES.drawn(detail.issues),
         headline=row.text or "",
         texts=_texts(ask, detail),
         code_meaning=CODES.get(row.code, "") or _whose_code(detail),

@@ -20,8 +20,9 @@ from toolfault_dashboard.formats import plural, shown_in, time_tag, timestamp, v
 from toolfault_dashboard.glossary import meaning
 from toolfault_dashboard.pages.shared.ask import Ask, Asked, open_ask
 from toolfault_dashboard.pages.shared.frame import Context, Link, View
-from toolfault_dashboard.pages.shared.lines import FailureLine, failure_line
+from toolfault_dashboard.pages.shared.lines import FAILURES, failure_line
 from toolfault_dashboard.pages.shared.shell import clock_of
+from toolfault_dashboard.pages.shared.table import Drawn
 from toolfault_dashboard.queries import Scope
 from toolfault_dashboard.queries.rows import FailureRow
 from toolfault_dashboard.search import QueryError
@@ -36,7 +37,7 @@ class LiveContext(Context):
     template: ClassVar[str] = "live.html"
 
     view: Doc[View, "The query bar."]
-    rows: Doc[tuple[FailureLine, ...], "The newest failures, newest first."]
+    rows: Doc[Drawn, "The newest failures, newest first."]
     events: Doc[str, "Where the stream of further ones is."]
     again: Doc[str, "This page, to load it again without script."]
     most: Doc[int, "Rows that the page keeps."]
@@ -59,7 +60,7 @@ def live(ask: Asked) -> Response:
     page = queries.failure_list(ask.conn, _scope(ask), limit=ROWS, total=0)
     context = LiveContext(
         view=_view(ask),
-        rows=tuple(failure_line(ask, row) for row in page.rows),
+        rows=FAILURES.drawn((failure_line(ask, row) for row in page.rows), without=("chain",)),
         events=ask.link("/live/events"),
         again=ask.link("/live"),
         most=ROWS,

@@ -22,6 +22,7 @@ from toolfault_dashboard.pages.shared.forms import Submitted
 from toolfault_dashboard.pages.shared.frame import Context, Link, View
 from toolfault_dashboard.pages.shared.lines import rows_behind
 from toolfault_dashboard.pages.shared.numbered import Number, numbered
+from toolfault_dashboard.pages.shared.table import Column, Drawn, Table
 from toolfault_dashboard.predictions import Outcome, outcomes, predicted
 from toolfault_dashboard.queries.fixes.fix_next import FEW, FixList, FixRow
 from toolfault_dashboard.queries.fixes.fix_next import fix_next as find
@@ -30,7 +31,7 @@ from toolfault_dashboard.queries.rows.issues import IssueRow
 from toolfault_dashboard.search import Clause, Pattern, parse
 from toolfault_dashboard.writes.picked_fixes import PickedFix, pick_fix, picked_fixes, unpick_fix
 
-__all__ = ["NearMiss", "fix_lines", "near_misses", "router"]
+__all__ = ["FIXES", "PICKED", "NearMiss", "fix_lines", "near_misses", "router"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,15 +77,15 @@ class FixNextContext(Context):
 
     view: Doc[View, "The query bar."]
     fixes: Doc[tuple[FixLine, ...], "What to mend, most calls first."]
-    rare: Doc[tuple[FixLine, ...], "What was seen once or twice, beside that."]
+    rare: Doc[Drawn, "What was seen once or twice, beside that."]
     rare_cost: Doc[int, "Calls spent on these."]
     covered: Doc[str, "How many of all calls spent the lists cover, as a sentence."]
     ignored: Doc[
         Link | None, "What is left out since it is ignored, and its cost; None if nothing."
     ]
-    picked: Doc[tuple[PickedLine, ...], "What people added by hand, newest first."]
+    picked: Doc[Drawn, "What people added by hand, newest first."]
     done: Doc[str, "What was just done, as a sentence; else empty."]
-    mended: Doc[tuple[FixLine, ...], "What has not come back since a change."]
+    mended: Doc[Drawn, "What has not come back since a change."]
     failures: Doc[int, "Failures looked at."]
     complete: Doc[bool, "Whether all failures of the view were looked at."]
     looked_from: Doc[int | None, "Where not all were: since when, as far as they have times."]
@@ -99,6 +100,40 @@ router = APIRouter()
 ROWS: Final = 50
 
 _DONE: Final = {"added": "Added to this list.", "removed": "Removed from this list."}
+
+
+FIXES: Final = Table(file="fix-next", row=FixRow, rows=lambda ask: find(ask.conn, ask.scope).rows)
+"""All lists of the page, as one file."""
+PICKED: Final = Table(
+    Column("title", "What", "link", style="cell-text"),
+    Column("place", "In the ranking"),
+    Column("predicted", "Predicted"),
+    Column("realised", "Saved since the change"),
+    Column("failure", "Seen on", "failure_seen", style="nowrap"),
+    Column("added_by", "Added by", value="row.added_by"),
+    Column("added_at", "When", "moment", "row.added_at", style="nowrap"),
+    Column("remove", "Remove", "remove", "title", hidden=True, style="num", label=""),
+    file="picked-fixes",
+    row=PickedFix,
+    rows=lambda ask: picked_fixes(ask.conn, ask.project.id) if ask.project else (),
+)
+RARE: Final = Table(
+    Column("title", "What", "what", "row.title", style="cell-text"),
+    Column("failures", "Failures", "count_link", "row.failures", quiet=True),
+    Column("spent", "Calls spent"),
+    Column("saved", "Calls saved", "plain"),
+    Column("round_trips", "Round trips", "count", "row.round_trips"),
+    Column("abandoned", "Abandoned", "count", "row.abandoned"),
+    Column("last", "Last seen", "moment", "row.last_at", style="nowrap", term=""),
+)
+MENDED: Final = Table(
+    Column("title", "What", "what", "row.title", style="cell-text"),
+    Column("tool", "Tool", "code", "row.tool"),
+    Column("change", "Change", "name", "row.mended_by", style="cell-text"),
+    Column("spared", "Saved since", "plain", style="cell-text", nothing="not enough data"),
+    Column("failures", "Failures before", "count_link", "row.failures", quiet=True),
+    Column("last", "Last seen", "moment", "row.last_at", style="nowrap", term=""),
+)
 
 
 @router.get("/fix-next", name="fix_next")
@@ -136,14 +171,14 @@ def fix_next(ask: Asked, page: Number = 1) -> Response:
     context = FixNextContext(
         view=ask.view("/fix-next"),
         fixes=shown,
-        rare=rare,
+        rare=RARE.drawn(rare),
         rare_cost=round(sum(line.row.cost or 0 for line in rare)),
         covered=covered(found),
         total=found.total,
         pages=pages,
         ignored=_ignored(ask, found),
-        mended=tuple(line for row, line in lines if row.mended_by is not None),
-        picked=tuple(
+        mended=MENDED.drawn(line for row, line in lines if row.mended_by is not None),
+        picked=PICKED.drawn(
             _picked(ask, each, ranked, found.total, weekly=weekly)
             for each in outcomes(ask.conn, ask.scope_of(parse("")), picked)
         ),

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Annotated as Doc
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from toolfault_dashboard.formats import count
 from toolfault_dashboard.pages.shared.ask import Asked
 from toolfault_dashboard.pages.shared.frame import Context
+from toolfault_dashboard.pages.shared.table import Column, Drawn, Table
 from toolfault_dashboard.queries.counted import CountedLine, counted_lines
-from toolfault_dashboard.queries.received import Reached, ReceivedRow, reached_calls, received_list
+from toolfault_dashboard.queries.received import (
+    Reached,
+    ReceivedLine,
+    reached_calls,
+    received_lines,
+    received_list,
+)
 from toolfault_dashboard.search import parse
 
-__all__ = ["router"]
+__all__ = ["COUNTED", "RECEIVED", "router"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +32,10 @@ class ReceivedContext(Context):
 
     template: ClassVar[str] = "received.html"
 
-    rows: Doc[tuple[ReceivedRow, ...], "This page of requests, newest first."]
+    rows: Doc[Drawn, "This page of requests, newest first."]
     total: Doc[int, "Requests that are kept in all."]
     reached: Doc[Reached, "Calls that came over OpenTelemetry, and those without a span."]
-    counted: Doc[tuple[CountedLine, ...], "Tools as metrics count them, beside what is stored."]
+    counted: Doc[Drawn, "Tools as metrics count them, beside what is stored."]
     counted_csv: Doc[str, "These as CSV."]
     endpoint: Doc[str, "Where an exporter sends to."]
     pages: Doc[dict[str, str], "Addresses of the newer and older page; empty at the ends."]
@@ -35,6 +43,33 @@ class ReceivedContext(Context):
 
 
 router = APIRouter()
+
+RECEIVED: Final = Table(
+    Column("received_at", "Received", "moment"),
+    Column("signal", "What", "request"),
+    Column("items", "Items", value=lambda row: count(row.items)),
+    Column("calls", "Calls", value=lambda row: count(row.calls)),
+    Column("rejected", "Rejected", value=lambda row: count(row.rejected)),
+    Column("detail", "What became of them", "verdicts"),
+    file="received",
+    row=ReceivedLine,  # a row for each span that is shown
+    rows=lambda ask: received_lines(
+        received_list(ask.conn, ask.scope_of(parse("")), limit=500).rows
+    ),
+    header="signal",
+)
+COUNTED: Final = Table(
+    Column("tool", "Tool", "code"),
+    Column("source", "Metric"),
+    Column("counted", "Counted", value=lambda row: count(row.counted)),
+    Column("failed", "of them failed", value=lambda row: count(row.counted_failures)),
+    Column("stored", "Stored", value=lambda row: count(row.stored)),
+    Column("stored_failed", "of these failed", value=lambda row: count(row.stored_failures)),
+    Column("missing", "Missing", value=lambda row: count(row.missing)),
+    file="counted",
+    row=CountedLine,
+    rows=lambda ask: counted_lines(ask.conn, ask.scope_of(parse(""))),
+)
 
 
 @router.get("/received", name="received")
@@ -47,10 +82,10 @@ def received(ask: Asked) -> Response:
         return ask.link("/received", "", window="", cursor=where) if where else ""
 
     context = ReceivedContext(
-        rows=page.rows,
+        rows=RECEIVED.drawn(page.rows),
         total=page.total,
         reached=reached_calls(ask.conn, ask.scope_of(parse(""))),
-        counted=tuple(counted_lines(ask.conn, ask.scope_of(parse("")))),
+        counted=COUNTED.drawn(counted_lines(ask.conn, ask.scope_of(parse("")))),
         counted_csv=ask.link("/counted.csv", "", window=""),
         endpoint=f"{ask.request.url.scheme}://{ask.request.url.netloc}",
         csv=ask.link("/received.csv", "", window=""),

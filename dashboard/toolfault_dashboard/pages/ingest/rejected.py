@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated as Doc
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from toolfault_dashboard.pages.shared.ask import Asked
+from toolfault_dashboard.pages.shared.ask import Ask, Asked
 from toolfault_dashboard.pages.shared.frame import Context
+from toolfault_dashboard.pages.shared.table import Column, Drawn, Table
 from toolfault_dashboard.queries.rejected import RejectedRow, rejected_list
 from toolfault_dashboard.search import parse
 
-__all__ = ["router"]
+__all__ = ["REJECTED", "router"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +25,7 @@ class RejectedContext(Context):
 
     template: ClassVar[str] = "rejected.html"
 
-    rows: Doc[tuple[RejectedRow, ...], "This page of refused events, newest first."]
+    rows: Doc[Drawn, "This page of refused events, newest first."]
     by_code: Doc[tuple[tuple[str, int], ...], "How many there are by code, most first."]
     total: Doc[int, "Refused events in all."]
     pages: Doc[dict[str, str], "Addresses of the newer and older page; empty at the ends."]
@@ -31,6 +33,24 @@ class RejectedContext(Context):
 
 
 router = APIRouter()
+
+
+def _all_rejected(ask: Ask) -> Iterator[RejectedRow]:
+    cursor: str | None = None
+    while True:
+        page = rejected_list(ask.conn, ask.scope_of(parse("")), cursor=cursor, limit=500)
+        yield from page.rows
+        if (cursor := page.next_cursor) is None:
+            return
+
+
+REJECTED: Final = Table(
+    Column("received_at", "Received", "moment"),
+    Column("code", "Code", "code", term=""),
+    Column("pointer", "Where", "code"),
+    Column("event", "Event", "event", "event_id"),
+    file="rejected", row=RejectedRow, rows=_all_rejected, header="code",
+)  # fmt: skip
 
 
 @router.get("/rejected", name="rejected")
@@ -43,7 +63,7 @@ def rejected(ask: Asked) -> Response:
         return ask.link("/rejected", "", window="", cursor=where) if where else ""
 
     context = RejectedContext(
-        rows=page.rows,
+        rows=REJECTED.drawn(page.rows),
         by_code=page.by_code,
         total=sum(number for _, number in page.by_code),
         csv=ask.link("/rejected.csv", "", window=""),

@@ -37,11 +37,12 @@ from toolfault_dashboard.formats import duration, plural, when
 from toolfault_dashboard.pages.shared.ask import Ask, Asked
 from toolfault_dashboard.pages.shared.forms import Submitted
 from toolfault_dashboard.pages.shared.frame import Context
+from toolfault_dashboard.pages.shared.table import Column, Drawn, Table
 from toolfault_dashboard.queries.periods import first_call, last_call
 from toolfault_dashboard.queries.projects import has_untimed
 from toolfault_dashboard.search import QueryError, parse
 
-__all__ = ["router"]
+__all__ = ["HISTORY", "RULES", "router"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +73,8 @@ class AlertsContext(Context):
 
     template: ClassVar[str] = "alerts.html"
 
-    rules: Doc[tuple[AlertLine, ...], "The rules of the project, by name."]
-    history: Doc[tuple[AlertMessageLine, ...], "The newest messages, newest first."]
+    rules: Doc[Drawn, "The rules of the project, by name."]
+    history: Doc[Drawn, "The newest messages, newest first."]
     channels: Doc[int, "How many channels the project has."]
     failing: Doc[tuple[str, ...], "Names of channels that could not be reached last time."]
     may_settings: Doc[bool, "Whether this person may make channels."]
@@ -98,7 +99,7 @@ class PreviewLines:
     sentence: Doc[str, "How often it would have fired."]
     now: Doc[str, "What is measured now, or at the end of what was looked at."]
     method: Doc[str, "What was looked at."]
-    firings: Doc[tuple[FiringLine, ...], "Each time, newest first."]
+    firings: Doc[Drawn, "Each time, newest first."]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,14 +137,51 @@ _DONE: Final = {
 }
 
 
+_ALL: Final = 100_000  # messages of 90 days
+RULES: Final = Table(
+    Column("rule", "Rule", "rule", "row.rule.name", style="cell-text", file={"name": ""}),
+    Column("condition", value=lambda row: rule_in_words(row.rule), file={"condition": ""}),
+    Column("query", value="rule.query", file={"query": ""}),
+    Column("state", "State", "state", value=lambda row: row.firing, file={"firing": "integer"}),
+    Column("pending", file={"pending": "integer"}),
+    Column("measured", "Measured last", "measured", "row.figure", style="cell-text",
+           file={"value": "number", "low": "number", "high": "number", "n": "integer"}),
+    Column("evaluated", "Evaluated", "moment", lambda row: row.evaluated_at or None,
+           nothing="not yet", file={"evaluated_at": "time"}),
+    Column("snooze", "Snooze", "snooze", "row.rule"),
+    Column("problem", file={"problem": ""}),
+    Column("remove", "Remove", "remove", "row.rule", hidden=True, style="num", label=""),
+    file="alerts", rows=lambda ask: rule_rows(ask.conn, ask.project.id) if ask.project else [],
+)  # fmt: skip
+HISTORY: Final = Table(
+    Column("when", "When", "moment", "row.decided_at", label=""),
+    Column("message", "Message", "message", "row.title", style="cell-text", term=""),
+    Column("rule", "Rule", value="row.rule", style="cell-text"),
+    Column("sent", "Sent", "sent", "became", style="cell-text"),
+    file="alert-history",
+    row=AlertMessage,
+    rows=lambda ask: message_history(ask.conn, ask.project.id, limit=_ALL) if ask.project else (),
+    header="message",
+)
+FIRINGS: Final = Table(
+    Column("when", "When", "moment", "began_at", style="nowrap", label=""),
+    Column("title", "Message", "name", style="cell-text", term=""),
+    Column("figure", "Measured then", "plain", style="cell-text"),
+    Column("ended", "Lasted", "plain"),
+    header="title",
+)
+
+
 @router.get("/alerts", name="alerts")
 def alerts(ask: Asked) -> Response:
     """Render the rules and what they said."""
     number = ask.project.id if ask.project else 0
     channels = channel_rows(ask.conn, number)
     context = AlertsContext(
-        rules=tuple(_line(ask, row) for row in rule_rows(ask.conn, number)),
-        history=tuple(_message(ask, row) for row in message_history(ask.conn, number, limit=SHOWN)),
+        rules=RULES.drawn(_line(ask, row) for row in rule_rows(ask.conn, number)),
+        history=HISTORY.drawn(
+            _message(ask, row) for row in message_history(ask.conn, number, limit=SHOWN)
+        ),
         channels=len(channels),
         failing=tuple(each.name for each in channels if each.failures),
         may_settings=allows(ask.viewer.role, "admin"),
@@ -321,7 +359,9 @@ def _with_usual(ask: Ask, rule: Rule, form: dict[str, str], end: int) -> tuple[R
 
 def _preview(ask: Ask, rule: Rule, found: Preview, end: int) -> PreviewLines:
     if rule.asks.kind == "digest":
-        return PreviewLines("It is sent when there is something to tell.", "", "", ())
+        return PreviewLines(
+            "It is sent when there is something to tell.", "", "", FIRINGS.drawn(())
+        )
     project = ask.project.name if ask.project else ""
     times = len(found.firings)
     often = "not have fired" if not times else f"have fired {plural(times, 'time')}"
@@ -337,7 +377,7 @@ def _preview(ask: Ask, rule: Rule, found: Preview, end: int) -> PreviewLines:
         sentence=f"It would {often} {past}.",
         now=f"{'Now' if end == ask.now else 'Then'}: {_now(rule, found)}.",
         method=method,
-        firings=tuple(_firing(rule, each, project) for each in reversed(found.firings)),
+        firings=FIRINGS.drawn(_firing(rule, each, project) for each in reversed(found.firings)),
     )
 
 

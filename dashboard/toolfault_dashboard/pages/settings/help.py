@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated as Doc
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from fastapi import APIRouter
 from starlette.responses import Response
@@ -13,7 +13,8 @@ from starlette.responses import Response
 from toolfault_dashboard.glossary import CODES, GLOSSARY
 from toolfault_dashboard.pages.shared.ask import Asked
 from toolfault_dashboard.pages.shared.frame import Context, Link
-from toolfault_dashboard.search import KEYS, Key
+from toolfault_dashboard.pages.shared.table import Column, Drawn, Table
+from toolfault_dashboard.search import KEYS
 
 __all__ = ["router"]
 
@@ -32,7 +33,7 @@ class HelpContext(Context):
 
     template: ClassVar[str] = "help.html"
 
-    keys: Doc[tuple[Key, ...], "The keys of the query language."]
+    keys: Doc[Drawn, "The keys of the query language."]
     glossary: Doc[tuple[GlossaryEntry, ...], "The words of the pages."]
     codes: Doc[tuple[GlossaryEntry, ...], "The known codes."]
     failures: Doc[str, "Address of the Failures page, for the examples."]
@@ -40,6 +41,15 @@ class HelpContext(Context):
 
 
 router = APIRouter()
+
+QUERY_KEYS: Final = Table(
+    Column("name", "Query key", "key"),
+    Column("help", "Meaning", style="cell-text", label=""),
+    Column("values", "Values", value=lambda key: ", ".join(key.choices) or key.kind),
+    Column("example", "Example", "example"),
+    Column("restricts", "Restricts calls too",
+           value=lambda key: "yes" if key.restricts_calls else "no"),
+)  # fmt: skip
 
 _DOCS = (
     ("All pages", ""),
@@ -59,7 +69,7 @@ def _entries(words: Mapping[str, str]) -> tuple[GlossaryEntry, ...]:
 def help_page(ask: Asked) -> Response:
     """Render the page; the keys come from the table that the parser itself reads."""
     context = HelpContext(
-        keys=tuple(KEYS.values()),
+        keys=QUERY_KEYS.drawn(KEYS.values()),
         glossary=_entries(dict(sorted(GLOSSARY.items()))),
         codes=_entries(CODES),
         failures=ask.link("/failures", ""),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import itemgetter
 from os import environ
 from typing import Annotated as Doc
 from typing import ClassVar, Final, cast
@@ -12,7 +13,7 @@ from sqlalchemy import Connection
 from starlette.responses import Response
 
 from toolfault_collector.admin.audit import Act, acts, note
-from toolfault_collector.admin.keys import ApiKey, KeyKind, create_key, list_keys, revoke_key, shown
+from toolfault_collector.admin.keys import KeyKind, create_key, list_keys, revoke_key, shown
 from toolfault_collector.admin.project_settings import (
     ProjectSettings,
     change_settings,
@@ -20,7 +21,7 @@ from toolfault_collector.admin.project_settings import (
     settings_of,
 )
 from toolfault_collector.clickhouse import outbox
-from toolfault_collector.otlp.soft_rules import SoftRule, soft_rules_of, switch_soft_rules
+from toolfault_collector.otlp.soft_rules import soft_rules_of, switch_soft_rules
 from toolfault_collector.pipeline.quota import events_left
 from toolfault_collector.retention.policy import Limits, prune_projects, why_refused
 from toolfault_collector.settings import Settings
@@ -37,6 +38,7 @@ from toolfault_dashboard.formats import count, percent, percent_interval, plural
 from toolfault_dashboard.pages.shared.ask import Ask, Asked
 from toolfault_dashboard.pages.shared.forms import Submitted
 from toolfault_dashboard.pages.shared.frame import Context
+from toolfault_dashboard.pages.shared.table import Column, Drawn, Table
 from toolfault_dashboard.predictions import held, outcomes
 from toolfault_dashboard.queries.reading import EventsUnavailable
 from toolfault_dashboard.queries.rows import ProjectRow
@@ -45,7 +47,7 @@ from toolfault_dashboard.search import parse
 from toolfault_dashboard.search.states import NEW_DAYS
 from toolfault_dashboard.writes.picked_fixes import picked_fixes
 
-__all__ = ["router"]
+__all__ = ["API_KEYS", "AUDIT", "CHANNELS", "PEOPLE", "router"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,21 +78,17 @@ class SettingsContext(Context):
     template: ClassVar[str] = "settings.html"
 
     project: Doc[str, "The project whose keys are shown; empty before there is one."]
-    projects: Doc[tuple[ProjectLine, ...], "All projects of this server, by name."]
-    keys: Doc[tuple[ApiKey, ...], "Its keys, oldest first, revoked ones included."]
-    accounts: Doc[tuple[Account, ...], "All accounts, by name."]
+    projects: Doc[Drawn, "All projects of this server, by name."]
+    keys: Doc[Drawn, "Its keys, oldest first, revoked ones included."]
+    accounts: Doc[Drawn, "All accounts, by name."]
     roles: Doc[tuple[str, ...], "The roles to choose from, lowest first."]
-    acts: Doc[tuple[Act, ...], "The newest rows of the audit log, newest first."]
-    role_meanings: Doc[
-        tuple[tuple[str, str, str], ...], "Each role: its name, what it sees, what it may write."
-    ]
+    acts: Doc[Drawn, "The newest rows of the audit log, newest first."]
+    role_meanings: Doc[Drawn, "Each role: its name, what it sees, what it may write."]
     settings: Doc[tuple[SettingLine, ...], "Retention, new kinds and prices of the project."]
     predictions: Doc[str, "How well predictions of Fix next held, as a sentence."]
-    soft_rules: Doc[tuple[SoftRule, ...], "Soft rules as they are for the project."]
-    server: Doc[
-        tuple[tuple[str, str, str], ...], "What the environment decides: name, value, variable."
-    ]
-    channels: Doc[tuple[ChannelRow, ...], "Where alerts are sent, without what is secret."]
+    soft_rules: Doc[Drawn, "Soft rules as they are for the project."]
+    server: Doc[Drawn, "What the environment decides: name, value, variable."]
+    channels: Doc[Drawn, "Where alerts are sent, without what is secret."]
     links: Doc[dict[str, str], "Addresses of the tables as CSV: keys, channels, people, audit."]
     secret: Doc[str, "A key or sign-in link just made, shown this once; else empty."]
     secret_title: Doc[str, "What the secret is, in words."]
@@ -105,6 +103,7 @@ _FILES: Final = ("keys", "channels", "people", "audit")
 _HASHED: Final = "It is shown this once and kept as a hash only."
 _KINDS: Final = ("ingest", "read")
 _RULES_APPLY: Final = "This counts for what arrives from now on; what is stored stays as it is."
+_ACTS: Final = 100_000  # years of it
 ACTS: Final = 50  # of the audit log; `toolfault audit` lists all
 ROLE_MEANINGS: Final = (
     ("viewer", "what users were told; counts, rates and chains", "saved views of their own"),
@@ -117,6 +116,62 @@ ROLE_MEANINGS: Final = (
     ("admin", "everything", "API keys, people and roles, retention and prices, alert channels"),
 )
 """Role, what it sees, what it may write."""
+API_KEYS: Final = Table(
+    Column("prefix", "Key", "key", file={"key": ""}),
+    Column("kind", "Kind", "kind", file={"kind": ""}),
+    Column("label", "Label", nothing="–", file={"label": ""}),
+    Column("created_at", "Created", "day", file={"created_at": "time"}),
+    Column("last_used_at", "Last used", "moment", nothing="never", file={"last_used_at": "time"}),
+    Column("revoked_at", "Revoke", "revoke", hidden=True, style="num", label="",
+           file={"revoked_at": "time"}),
+    file="keys", rows=lambda ask: list_keys(ask.conn, ask.project.id) if ask.project else [],
+)  # fmt: skip
+CHANNELS: Final = Table(
+    Column("name", "Channel"),
+    Column("kind", "Type"),
+    Column("state", "State", "channel_state", "failures", style="cell-text"),
+    Column("sent_at", "Last sent", "moment", nothing="never"),
+    Column("test", "Test or remove", "test_or_remove", "name", hidden=True, style="num", label=""),
+    file="channels",
+    row=ChannelRow,
+    rows=lambda ask: channel_rows(ask.conn, ask.project.id) if ask.project else (),
+)
+PEOPLE: Final = Table(
+    Column("name", "Name"),
+    Column("state", "State", "state", label=""),
+    Column("last_sign_in_at", "Last sign-in", "moment", nothing="never"),
+    Column("role", "Role", "role"),
+    file="people", row=Account, rows=lambda ask: signin.accounts(ask.conn),
+)  # fmt: skip
+SOFT_RULES: Final = Table(
+    Column("name", "Rule", "rule"),
+    Column("meaning", "A call failed if", "ticked", style="cell-text", label=""),
+    Column("since", "Since", "moment", label=""),
+)
+PROJECTS: Final = Table(
+    Column("name", "Project", "project_name", "row.name", term=""),
+    Column("created", "Created", "day", "row.created_at"),
+    Column("last_failure", "Last failure", "moment", "row.last_failure_at",
+           nothing="none, or of unknown time"),
+)  # fmt: skip
+ROLE_TABLE: Final = Table(
+    Column("role", "Role", value=itemgetter(0)),
+    Column("sees", "Sees", value=itemgetter(1)),
+    Column("writes", "May write", value=itemgetter(2)),
+)
+SERVER: Final = Table(
+    Column("name", "What", value=itemgetter(0)),
+    Column("value", "Now", value=itemgetter(1)),
+    Column("variable", "Variable", "variable", itemgetter(2)),
+)
+AUDIT: Final = Table(
+    Column("when", "When", "moment", "occurred_at", label=""),
+    Column("actor", "Who"),
+    Column("action", "What", "whole_code", label=""),
+    Column("project", "Project", nothing="–", term="", shy=True),
+    Column("detail", "Details", "detail", style="cell-text", label=""),
+    file="audit", row=Act, rows=lambda ask: acts(ask.conn, limit=_ACTS), header="actor",
+)  # fmt: skip
 
 
 def _server(settings: Settings, left: int | None, copied: str) -> tuple[tuple[str, str, str], ...]:
@@ -243,7 +298,7 @@ def _page(
         )
     context = SettingsContext(
         project=ask.project.name if ask.project else "",
-        projects=tuple(
+        projects=PROJECTS.drawn(
             ProjectLine(
                 row=each,
                 href="/settings" + query_string({"project": each.name}),
@@ -251,16 +306,16 @@ def _page(
             )
             for each in sorted(ask.projects, key=lambda each: each.name)
         ),
-        keys=tuple(keys),
-        channels=channels,
-        accounts=accounts,
+        keys=API_KEYS.drawn(keys),
+        channels=CHANNELS.drawn(channels),
+        accounts=PEOPLE.drawn(accounts),
         roles=ROLES,
-        acts=tuple(log),
-        role_meanings=ROLE_MEANINGS,
+        acts=AUDIT.drawn(log),
+        role_meanings=ROLE_TABLE.drawn(ROLE_MEANINGS),
         settings=_settings(stored, ask.services.settings),
         predictions=_predictions(ask),
-        soft_rules=rules,
-        server=_server(ask.services.settings, left, copied),
+        soft_rules=SOFT_RULES.drawn(rules),
+        server=SERVER.drawn(_server(ask.services.settings, left, copied)),
         links={name: ask.link(f"/{name}.csv", "", window="") for name in _FILES},
         secret_title=secret[0],
         secret=secret[1],

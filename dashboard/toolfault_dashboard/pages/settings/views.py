@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Annotated as Doc
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from fastapi import APIRouter, HTTPException
 from starlette.responses import RedirectResponse, Response
@@ -12,6 +12,7 @@ from starlette.responses import RedirectResponse, Response
 from toolfault_dashboard.pages.shared.ask import Ask, Asked
 from toolfault_dashboard.pages.shared.forms import Submitted
 from toolfault_dashboard.pages.shared.frame import Context
+from toolfault_dashboard.pages.shared.table import Column, Drawn, Table
 from toolfault_dashboard.writes.saved_views import (
     PAGES,
     SavedView,
@@ -20,7 +21,7 @@ from toolfault_dashboard.writes.saved_views import (
     views_of,
 )
 
-__all__ = ["router"]
+__all__ = ["VIEWS", "router"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class ViewsContext(Context):
 
     template: ClassVar[str] = "views.html"
 
-    views: Doc[tuple[ViewLine, ...], "Own and shared views, by name."]
+    views: Doc[Drawn, "Own and shared views, by name."]
     csv: Doc[str, "The views as CSV."]
     pages: Doc[dict[str, str], "Pages a view can be of: address and name."]
     name: Doc[str, "Name in the form."]
@@ -51,13 +52,29 @@ class ViewsContext(Context):
 router = APIRouter()
 
 
+def _views(ask: Ask) -> tuple[SavedView, ...]:
+    return views_of(ask.conn, ask.project.id, ask.viewer.user_id) if ask.project else ()
+
+
+VIEWS: Final = Table(
+    Column("name", "Name", "link", "row.name", file={"name": ""}),
+    Column("page", "Page", file={"page": ""}),  # on the page its name, in the file its address
+    Column("query", "Query", "whole_code", lambda row: row.query or "everything",
+           style="cell-text"),
+    Column("stored_query", value="query", file={"query": ""}),
+    Column("shared", file={"shared": ""}),
+    Column("owner", "Whose", "owner", "row.owner", term="", file={"owner": ""}),
+    Column("delete", "Delete", "delete", "row.name", hidden=True, style="num"),
+    file="views", rows=_views,
+)  # fmt: skip
+
+
 def _page(ask: Ask, *, name: str, page: str, query: str, problem: str = "") -> Response:
-    rows = views_of(ask.conn, ask.project.id, ask.viewer.user_id) if ask.project else ()
     context = ViewsContext(
-        views=tuple(
+        views=VIEWS.drawn(
             # The window belongs to the query: a saved view means the same tomorrow.
             ViewLine(row, ask.link(row.page, row.query, window=""), PAGES.get(row.page, row.page))
-            for row in rows
+            for row in _views(ask)
         ),
         csv=ask.link("/views.csv", "", window=""),
         pages=PAGES,

@@ -49,6 +49,7 @@ class Column:
         unit: What stands behind the heading.
         hidden: Whether only a screen reader reads the heading.
         label: What a narrow page writes before the value, if not the heading; empty for nothing.
+        shy: Whether it writes that only where there is a value.
         number: Whether it is a number, if its cell does not say so.
         quiet: Whether a zero is grey.
         style: Classes of the cells.
@@ -75,6 +76,7 @@ class Column:
     unit: str = ""
     hidden: bool = False
     label: str | None = None
+    shy: bool = False
     number: bool = False
     quiet: bool = False
     style: str = ""
@@ -126,6 +128,12 @@ class Column:
     def interval(self, line: Any) -> Any:
         """Return the interval that is drawn beside the rate of a line."""
         return _at(self.drawn)(line)
+
+    def label_of(self, value: Any) -> str:
+        """Return what a narrow page writes before *value*; empty for nothing."""
+        if self.shy and not value:
+            return ""
+        return self.title if self.label is None else self.label
 
     def classes(self, value: Any) -> str:
         """Return the classes of a cell with *value*."""

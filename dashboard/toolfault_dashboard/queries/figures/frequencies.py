@@ -42,7 +42,7 @@ from toolfault_dashboard.queries.rows import ChangeRow, FrequencyRow, FrequencyT
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.visibility import sees
 from toolfault_dashboard.queries.windows import window
-from toolfault_dashboard.search import Clause, Moment, Pattern, Query, QueryError, arms_of
+from toolfault_dashboard.search import KEYS, Clause, Moment, Pattern, Query, QueryError, arms_of
 
 __all__ = ["FREQUENCIES", "Dimension", "by_field", "frequency", "new_signatures"]
 
@@ -63,18 +63,14 @@ Dimension = Literal[
 ]
 
 _ALL: Final = "All calls of the query and its time window."
-_OWN: Final = {
-    "tool": "The calls of the tool.",
-    "model": "The calls of the model.",
-    "agent": "The calls of the agent.",
-    "release": "The calls of the release.",
-    "variant": "The calls of the variant.",
-    "environment": "The calls of the environment.",
-}
 _OF_TOOL: Final = "The calls of the tool that the row names."
 
 FREQUENCIES: Final[tuple[Dimension, ...]] = get_args(Dimension)
 """What frequencies can be counted by."""
+
+_OWN: Final = {
+    each: f"The calls of the {each}." for each in FREQUENCIES if KEYS[each].restricts_calls
+}
 
 
 @dataclass(frozen=True, slots=True)
