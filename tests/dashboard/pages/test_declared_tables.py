@@ -52,9 +52,12 @@ STREAMED = [FAILURES, CHAINS]
 
 def _headings(table: Table) -> tuple[str, ...]:
     """The headings of *table* as it is drawn with all of its columns."""
-    source = '{% from "_table.html" import table %}<main>{{ table(drawn, "Table") }}</main>'
+    source = (
+        '{% from "_table.html" import table %}<main>{{ table(drawn, "Table", own=own) }}</main>'
+    )
     drawn = table.drawn((), tuple(table.titles))
-    html = environment().from_string(source).render(drawn=drawn)
+    own = {each.cell: each.cell for each in drawn.columns}  # no line, so none is called
+    html = environment().from_string(source).render(drawn=drawn, own=own)
     return Page(html).tables[0].headings
 
 

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import lru_cache
 from operator import attrgetter
-from typing import Annotated as Doc
 from typing import Any, Final, Literal
+
+from markupsafe import Markup
 
 from toolfault_dashboard.exports.tables import table_stream
 from toolfault_dashboard.pages.shared.ask import Ask
@@ -24,6 +25,13 @@ _TIMES: Final = frozenset({"moment", "day"})
 @lru_cache(maxsize=1024)
 def _at(path: str) -> Callable[[Any], Any]:
     return attrgetter(path)
+
+
+@lru_cache(maxsize=1024)
+def _attributes(classes: str, label: str) -> Markup:
+    """Return the attributes of a cell, escaped."""
+    given = (("class", classes), ("data-label", label))
+    return Markup("").join(Markup(' {}="{}"').format(*each) for each in given if each[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,12 +151,31 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A table as a page shows it: ``table`` of `_table.html` draws it."""
+    """A table as a page shows it: ``table`` of `_table.html` draws it.
 
-    columns: Doc[tuple[Column, ...], "Those that are shown, in order."]
-    lines: Doc[tuple[Any, ...], "Its lines, in order."]
-    header: Doc[str, "Name of the column that names the line; empty for none."]
-    sorts: Doc[Mapping[str, tuple[str, str]], "Column -> (address that sorts by it, aria-sort)."]
+    Attributes:
+        columns: Those that are shown, in order.
+        lines: Its lines, in order.
+        header: Name of the column that names the line; empty for none.
+        sorts: Column -> (address that sorts by it, ``aria-sort``).
+    """
+
+    columns: tuple[Column, ...]
+    lines: tuple[Any, ...]
+    header: str
+    sorts: Mapping[str, tuple[str, str]]
+
+    def macros(self, shared: Any, own: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the macro of each cell by name: of the page's own, or of the *shared* module."""
+        names = {each.cell for each in self.columns}
+        return {name: own.get(name) or getattr(shared, name) for name in names}
+
+    def cells(self, line: Any, *, labelled: bool) -> Iterator[tuple[Column, Any, bool, Markup]]:
+        """Yield of each column: itself, its value, whether it names the line, and attributes."""
+        for column in self.columns:
+            value, names = column.of(line), column.name == self.header
+            label = column.label_of(value) if labelled and not names else ""
+            yield column, value, names, _attributes(column.classes(value), label)
 
     def __len__(self) -> int:
         """Return how many lines are shown."""
