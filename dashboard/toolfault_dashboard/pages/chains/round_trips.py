@@ -128,6 +128,10 @@ def _all_groups(ask: Ask) -> Sequence[ChainGroup] | RowStream:
     return replace(found, columns=("tool", "field", *found.columns[1:]), rows=iter(rows))
 
 
+def _length(row: RoundTripBin) -> str:
+    return f"{row.round_trips} or more" if row.round_trips == _LAST_BIN else str(row.round_trips)
+
+
 BY_GROUP: Final = Table(
     Column("name", "Tool", "code_link", term=""),
     Column("chains", "Chains", "count", "row.chains"),
@@ -180,8 +184,7 @@ ENDS: Final = Table(
     rows=lambda ask: [queries.round_trips(ask.conn, ask.scope).funnel],
 )  # fmt: skip
 LENGTHS: Final = Table(
-    Column("round_trips", "Round trips",
-           value=lambda row: f"{row.round_trips}{' or more' * (row.round_trips == _LAST_BIN)}"),
+    Column("round_trips", "Round trips", value=_length),
     *(Column(each, each, "count", term="") for each in OUTCOMES),
     Column("chains", "Chains", "count"),
     file="chain-lengths",
@@ -190,8 +193,8 @@ LENGTHS: Final = Table(
 )  # fmt: skip
 RUNGS: Final = Table(
     Column("rung", "Named by", value=lambda row: row.meaning or row.rung),
-    Column("framework", "Framework", value=lambda row: row.framework or "–"),
-    Column("side", "Side", value=lambda row: row.side or "–"),
+    Column("framework", "Framework", "plain"),
+    Column("side", "Side", "plain"),
     Column("failures", "Failures", "count", term=""),
     Column("chained", "In chains",
            value=lambda row: "yes" if row.chained else f"no: {row.because}"),

@@ -182,8 +182,8 @@ DAYS: Final = Table(
     Column("arm", "Arm", "whole_code"),
     Column("n", "n of control and arm", number=True),
     Column("difference", "Difference", number=True),
-    Column("always", "Always-valid", number=True, value=lambda look: look.always or "–"),
-    Column("fixed", "Fixed-horizon", number=True, value=lambda look: look.fixed or "–"),
+    Column("always", "Always-valid", "plain", number=True),
+    Column("fixed", "Fixed-horizon", "plain", number=True),
     Column("decided", "Decided", "decided", hidden=True),
     file="experiment-days", rows=_look_stream,
 )  # fmt: skip

@@ -119,7 +119,7 @@ PICKED: Final = Table(
 )
 RARE: Final = Table(
     Column("title", "What", "what", "row.title", style="cell-text"),
-    Column("failures", "Failures", "count_link", "row.failures", quiet=True),
+    Column("failures", "Failures", "count_link", "row.failures"),
     Column("spent", "Calls spent"),
     Column("saved", "Calls saved", "plain"),
     Column("round_trips", "Round trips", "count", "row.round_trips"),
@@ -131,7 +131,7 @@ MENDED: Final = Table(
     Column("tool", "Tool", "code", "row.tool"),
     Column("change", "Change", "name", "row.mended_by", style="cell-text"),
     Column("spared", "Saved since", "plain", style="cell-text", nothing="not enough data"),
-    Column("failures", "Failures before", "count_link", "row.failures", quiet=True),
+    Column("failures", "Failures before", "count_link", "row.failures"),
     Column("last", "Last seen", "moment", "row.last_at", style="nowrap", term=""),
 )
 

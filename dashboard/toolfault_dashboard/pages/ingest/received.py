@@ -9,7 +9,6 @@ from typing import ClassVar, Final
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from toolfault_dashboard.formats import count
 from toolfault_dashboard.pages.shared.ask import Asked
 from toolfault_dashboard.pages.shared.frame import Context
 from toolfault_dashboard.pages.shared.table import Column, Drawn, Table
@@ -47,9 +46,9 @@ router = APIRouter()
 RECEIVED: Final = Table(
     Column("received_at", "Received", "moment"),
     Column("signal", "What", "request"),
-    Column("items", "Items", value=lambda row: count(row.items)),
-    Column("calls", "Calls", value=lambda row: count(row.calls)),
-    Column("rejected", "Rejected", value=lambda row: count(row.rejected)),
+    Column("items", "Items", "count", number=False),
+    Column("calls", "Calls", "count", number=False),
+    Column("rejected", "Rejected", "count", number=False),
     Column("detail", "What became of them", "verdicts"),
     file="received",
     row=ReceivedLine,  # a row for each span that is shown
@@ -61,11 +60,11 @@ RECEIVED: Final = Table(
 COUNTED: Final = Table(
     Column("tool", "Tool", "code"),
     Column("source", "Metric"),
-    Column("counted", "Counted", value=lambda row: count(row.counted)),
-    Column("failed", "of them failed", value=lambda row: count(row.counted_failures)),
-    Column("stored", "Stored", value=lambda row: count(row.stored)),
-    Column("stored_failed", "of these failed", value=lambda row: count(row.stored_failures)),
-    Column("missing", "Missing", value=lambda row: count(row.missing)),
+    Column("counted", "Counted", "count", number=False),
+    Column("failed", "of them failed", "count", "counted_failures", number=False),
+    Column("stored", "Stored", "count", number=False),
+    Column("stored_failed", "of these failed", "count", "stored_failures", number=False),
+    Column("missing", "Missing", "count", number=False),
     file="counted",
     row=CountedLine,
     rows=lambda ask: counted_lines(ask.conn, ask.scope_of(parse(""))),

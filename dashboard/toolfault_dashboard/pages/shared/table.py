@@ -58,7 +58,7 @@ class Column:
         hidden: Whether only a screen reader reads the heading.
         label: What a narrow page writes before the value, if not the heading; empty for nothing.
         shy: Whether it writes that only where there is a value.
-        number: Whether it is a number, if its cell does not say so.
+        number: Whether it stands on the right as numbers do, if its cell does not say so.
         quiet: Whether a zero is grey.
         style: Classes of the cells.
         head: Classes of the heading.
@@ -85,7 +85,7 @@ class Column:
     hidden: bool = False
     label: str | None = None
     shy: bool = False
-    number: bool = False
+    number: bool | None = None
     quiet: bool = False
     style: str = ""
     head: str = ""
@@ -99,7 +99,7 @@ class Column:
     @property
     def is_number(self) -> bool:
         """Whether it stands on the right."""
-        return self.number or self.cell in _NUMBERS
+        return self.cell in _NUMBERS if self.number is None else self.number
 
     @property
     def is_time(self) -> bool:
