@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from dataclasses import fields
-from importlib import import_module
+from importlib import import_module, resources
 from pkgutil import walk_packages
 
 import pytest
@@ -23,7 +23,7 @@ from toolfault_dashboard.pages.fixes.messages import MESSAGES
 from toolfault_dashboard.pages.shared.lines import BY_CODE, FAILURES
 from toolfault_dashboard.pages.shared.table import Column, Table
 from toolfault_dashboard.queries.rows import ToolRow
-from toolfault_dashboard.render import environment
+from toolfault_dashboard.render import PACKAGE, environment
 from toolfault_dashboard.search import KEYS
 
 MODULES = [
@@ -79,6 +79,14 @@ def test_the_headings_are_those_of_the_declaration():
         columns = [each for each in table.columns if each.title]
         expected = [f"{each.title} {each.note}".strip() for each in columns]
         assert [_plain(each) for each in _headings(table)] == expected
+
+
+def test_a_template_draws_no_table_but_those_whose_columns_are_data():
+    """Heat maps, and the codes of a chart over time, have a column for each value; others none."""
+    folder = resources.files(PACKAGE).joinpath("templates")
+    sources = {each.name: each.read_text(encoding="utf-8") for each in folder.iterdir()}
+    by_hand = {name for name, source in sources.items() if "<table" in source}
+    assert by_hand == {"_table.html", "_components.html", "breakdown.html", "codes.html"}
 
 
 @pytest.mark.parametrize("path", CHOSEN)
