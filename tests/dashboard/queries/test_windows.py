@@ -19,6 +19,7 @@ from tests.engines import POSTGRESQL_IS_LONG
 
 from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import DAY_US, MINUTE_US, SECOND_US, format_time
+from toolfault_collector.storage.cache_versions import raise_versions
 from toolfault_collector.storage.database.engine import (
     open_engine,
     read_connection,
@@ -276,6 +277,7 @@ def _failures_without_end(conn: Connection, project: int, number: int) -> None:
             "newest": NOW - 25 * DAY_US,
         },
     )
+    raise_versions(conn, [(project, NOW - 26 * DAY_US, NOW - 26 * DAY_US)] * number)
 
 
 @pytest.mark.slow

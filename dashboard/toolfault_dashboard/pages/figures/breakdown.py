@@ -140,7 +140,7 @@ def _all_rates(ask: Ask) -> RowStream:
         Column("calls", file={"calls": "integer"}),
         Column("failures", file={"failures": "integer"}),
         Column("rate", file=rate_columns("failure_rate")),
-        Column("worst", file={"worst": ""}),
+        Column("worst", file={"worst": "boolean"}),
     )
     return Table(*columns).stream(breakdown(ask.conn, ask.scope, by).cells)
 

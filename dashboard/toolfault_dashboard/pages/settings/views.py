@@ -62,7 +62,7 @@ VIEWS: Final = Table(
     Column("query", "Query", "whole_code", lambda row: row.query or "everything",
            style="cell-text"),
     Column("stored_query", value="query", file={"query": ""}),
-    Column("shared", file={"shared": ""}),
+    Column("shared", file={"shared": "boolean"}),
     Column("owner", "Whose", "owner", "row.owner", term="", file={"owner": ""}),
     Column("delete", "Delete", "delete", "row.name", hidden=True, style="num"),
     file="views", rows=_views,

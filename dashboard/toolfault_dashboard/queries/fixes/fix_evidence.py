@@ -48,6 +48,7 @@ from toolfault_dashboard.queries.counting.segments import in_segments, is_asked_
 from toolfault_dashboard.queries.failures.failures import count_failures
 from toolfault_dashboard.queries.figures.clusters import hull, lies_within, reaching_out
 from toolfault_dashboard.queries.fixes.messages import next_call
+from toolfault_dashboard.queries.projects import written
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.windows import between, window
 from toolfault_dashboard.search.outcomes import outcome_in
@@ -163,8 +164,9 @@ def _newest(conn: Connection, scope: Scope, most: int) -> Scope:
     """Return *scope* from the quarter of a day on after which it has at most *most* failures.
 
     Its newest quarter stays, whatever it has. What is known of quarters need not be read again.
+    The failures are not counted where the project has had no more calls and counters altogether.
     """
-    if count_failures(conn, scope) <= most:
+    if written(conn, scope.project_id) <= most or count_failures(conn, scope) <= most:
         return scope
     quarter = (tool_call.c.occurred_at // QUARTER_US).label("quarter")
     counts = select(quarter, func.count()).where(failures_of(scope)).group_by(quarter)
