@@ -28,6 +28,14 @@ def test_without_sampling_it_is_the_plain_rate(count: int, n: int) -> None:
     assert weighted_rate(Amount(count, count, count), Amount(n, n, n)) == rate(count, n)
 
 
+def test_squares_that_were_cut_off_still_give_an_interval() -> None:
+    """Rollups bound the square of one call, rows do not: a difference of both may be negative."""
+    of, part = Amount(63, 4_000_086, 4e8), Amount(17, 2_000_028, 2e12)
+    found = weighted_rate(of - part, of - part)
+    assert (found.low, found.high) == pytest.approx((0.923, 1.0), abs=0.001)
+    assert weighted_rate(of - part, of).high is not None
+
+
 @pytest.mark.parametrize(
     ("failures", "successes", "value", "n", "kish"),
     [
