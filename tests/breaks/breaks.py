@@ -1705,6 +1705,14 @@ BREAKS: Final = (
         found_by=("tests/dashboard/queries/test_recount.py",),
     ),
     Break(
+        name="columnar-a-next-call-ends-after-the-failure",
+        promise="On ClickHouse a call that overtakes the failure before it is its next call, too.",
+        file="dashboard/toolfault_dashboard/queries/fixes/messages.py",
+        old="    first = select(func.min(tool_call.c.started_at))",
+        new="    first = select(func.min(tool_call.c.occurred_at))",
+        found_by=("tests/dashboard/queries/test_columnar.py",),
+    ),
+    Break(
         name="columnar-named-tools-are-counted-twice",
         promise="On ClickHouse a conversation stands beside the senders' counters that hold it.",
         file="dashboard/toolfault_dashboard/queries/figures/clusters.py",

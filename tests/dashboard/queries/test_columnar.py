@@ -14,12 +14,19 @@ from sqlalchemy.exc import DatabaseError
 from tests.dashboard.columnar import QUESTIONS, Both
 from tests.dashboard.generated import NOW, PROJECTS
 from tests.dashboard.queries_text import queries
+from tests.factories import failure, success
 from tests.starting import completed
 
-from toolfault_collector.admin.projects import find_project
-from toolfault_collector.storage.database.engine import read_connection
+from toolfault_collector.admin.projects import ensure_project, find_project
+from toolfault_collector.storage.database.engine import (
+    open_engine,
+    read_connection,
+    write_transaction,
+)
+from toolfault_collector.storage.rollups import HOUR_US
+from toolfault_collector.storage.store import store_events
 from toolfault_collector.storage.tables import call_counts, chain, tool_call
-from toolfault_dashboard.queries import Scope
+from toolfault_dashboard.queries import Scope, message_efficacy
 from toolfault_dashboard.queries.counting.deadline import TooSlow, deadline
 from toolfault_dashboard.queries.counting.segments import cut, is_asked_at_once
 from toolfault_dashboard.queries.reading import reading
@@ -91,6 +98,34 @@ def test_every_reading_function_answers_the_same(
 ) -> None:
     """Each function of ``queries`` gives equal answers: order, numbers and texts."""
     assert both.differing(project, text, only=asked) == []
+
+
+def test_a_next_call_may_end_before_the_failure_did(sqlite_template: Path, tmp_path: Path) -> None:
+    """Where the window begins between both ends it is the next call all the same, also late ones.
+
+    The chain goes on beside it: its round trips are numbered, since its row does not tell them.
+    """
+    path = tmp_path / "toolfault.db"
+    shutil.copyfile(sqlite_template, path)
+    engine, hour = open_engine(f"sqlite:///{path}"), HOUR_US
+    calls = [
+        failure(at=NOW - 2 * hour, duration_ms=3 * hour / 1_000, turn="a"),
+        success(at=NOW - 3 * hour, duration_ms=hour / 1_000, turn="b"),
+        failure(session_id="c", at=NOW - 2 * hour, duration_ms=3 * hour / 1_000, turn="a"),
+        failure(session_id="c", at=NOW - 3 * hour, duration_ms=hour / 1_000, turn="a"),
+        failure(session_id="c", at=NOW - hour, turn="b", field="port"),
+    ]
+    with write_transaction(engine) as conn:
+        store_events(conn, ensure_project(conn, "beside"), calls, received_at=NOW)
+    engine.dispose()
+    found = Both(path)
+    with reading(found.other) as conn:
+        scope = Scope(1, parse("since:150m"), NOW)
+        (group,) = message_efficacy(conn, scope)
+        assert sum(row.answered for row in group.rows) == 1
+    for text in ("", "since:150m", "since:150m until:90m"):
+        assert found.differing("beside", text, only=("message_efficacy", "fix_next")) == []
+    found.close()
 
 
 def _matching(conn: Connection, project: int, query: Query) -> list[object]:
