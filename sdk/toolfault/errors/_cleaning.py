@@ -829,21 +829,21 @@ _MOST_ITEMS = 200
 _WIDEST_INT = 4_096  # bits; Python itself refuses to print more than 4,300 digits
 _SIMPLE = (bool, float, complex, range, type(None), type(Ellipsis))
 _LITERALS: tuple[tuple[Any, str, str], ...] = ((list, "[", "]"), (tuple, "(", ")"))
-_UNITS: tuple[tuple[Any, str], ...] = (
-    (str, "characters"),
-    (dict, "keys"),
-    (list, "items"),
-    (tuple, "items"),
-    (set, "items"),
-    (frozenset, "items"),
-    (bytes, "bytes"),
-    (bytearray, "bytes"),
-)
+_UNITS: dict[Any, str] = {
+    str: "characters",
+    dict: "keys",
+    list: "items",
+    tuple: "items",
+    set: "items",
+    frozenset: "items",
+    bytes: "bytes",
+    bytearray: "bytes",
+}
 
 
 def type_name(value: object) -> str:
     """The Python type name of *value*: `str`, `int`, `dict`, `NoneType`."""
-    return PLAIN_TYPES.get(type(value)) or one_line(_types.class_name(value))
+    return _TYPE_NAMES.get(type(value)) or one_line(_types.class_name(value))
 
 
 def type_and_size(value: object) -> str:
@@ -851,43 +851,48 @@ def type_and_size(value: object) -> str:
 
     The unit is in the plural whatever the size: failures are grouped by their wording.
     """
-    bases = _types.mro(type(value))
-    for base, unit in _UNITS:
-        if base in bases:
-            return f"{type_name(value)}, {base.__len__(value)} {unit}"
+    base: Any
+    for base in _types.mro(type(value)):
+        if base in _UNITS:
+            return f"{type_name(value)}, {base.__len__(value)} {_UNITS[base]}"
     return type_name(value)
 
 
 _SHORTEST_SECRET = 9  # characters of a number, an account's, that is one
 # Values that are what they say, without a class of their own.
 PLAIN_TYPES = {str: "str", int: "int", float: "float", bool: "bool", type(None): "NoneType"}
+_KINDS: frozenset[type] = frozenset({dict, list, tuple, set, frozenset})
+_TYPE_NAMES: dict[type, str] = {**PLAIN_TYPES, **{kind: kind.__name__ for kind in _KINDS}}
 
 
-def shown_value(value: object, *, hidden: bool = False) -> tuple[str, str, str]:
-    """The clean representation of *value* on one line, its type name, and what stands in for it.
+def shown_value(value: object, hidden: bool) -> tuple[str, str, str, object]:
+    """What is shown of *value*, its type name, what stands in for it, and what may be kept of it.
 
     Args:
         value: Anything.
         hidden: Whether the value is a secret, which is not shown.
     """
     kind = type(value)
+    if kind is str:
+        shown = REDACTED if hidden else repr(redact_text(value, LIMIT + 1))  # type: ignore[arg-type]
+        if len(shown) > LIMIT:
+            shown = cut(shown, LIMIT)
+        size = len(value)  # type: ignore[arg-type]
+        sent = value if size <= _LONGEST_SENT else _types.ABSENT
+        return shown, "str", f"str, {size} characters", sent
     name = PLAIN_TYPES.get(kind)
     if name is None:
         shown = REDACTED if hidden else redacted_repr(value)
         if len(shown) >= _SHORTEST_SECRET:  # what lies beside each other may be one, too
             shown = one_line(clean_text(shown, LIMIT))
-        return shown, type_name(value), type_and_size(value)
-    if kind is str:
-        shown = REDACTED if hidden else cut(repr(redact_text(value, LIMIT + 1)), LIMIT)  # type: ignore[arg-type]
-        return shown, name, f"str, {len(value)} characters"  # type: ignore[arg-type]
+        return shown, type_name(value), type_and_size(value), unchanging(value)
     if hidden:
-        return REDACTED, name, name
+        return REDACTED, name, name, value
     shown = _integer(value) if kind is int else repr(value)  # type: ignore[arg-type]
-    return redact_text(shown) if len(shown) >= _SHORTEST_SECRET else shown, name, name
+    return redact_text(shown) if len(shown) >= _SHORTEST_SECRET else shown, name, name, value
 
 
 _LONGEST_SENT = 10_000
-_KINDS = frozenset({dict, list, tuple, set, frozenset})
 
 
 def unchanging(value: object) -> object:
@@ -922,7 +927,7 @@ def redacted_repr(value: object, *, key: object = None, limit: int = LIMIT) -> s
         key: The name the value goes by; a secret name hides everything but numbers and booleans.
         limit: The most characters of the result.
     """
-    if is_secret_key(key) and not shown_anyway(value):
+    if key is not None and is_secret_key(key) and not shown_anyway(value):
         return REDACTED
     return _written(value, limit, redact=True)
 
@@ -943,7 +948,16 @@ class _Writer:
         self._open: set[int] = set()
 
     def write(self, value: Any, depth: int) -> str:
-        text = self._scalar(value)
+        cls = type(value)
+        text: str | None = None
+        if cls is str:
+            text = self._text(value)
+        elif cls is int:
+            text = _integer(value)
+        elif cls in _SIMPLE:
+            text = repr(value)
+        elif cls not in _KINDS:
+            text = self._other_scalar(value, cls)
         if text is None:
             if depth >= DEPTH or id(value) in self._open:
                 text = "..."
@@ -956,18 +970,6 @@ class _Writer:
                 return text
         self._left -= len(text)
         return text
-
-    def _scalar(self, value: Any) -> str | None:
-        cls = type(value)
-        if cls is str:
-            return self._text(value)
-        if cls is int:
-            return _integer(value)
-        if cls in _SIMPLE:
-            return repr(value)
-        if cls in (list, tuple, dict, set, frozenset):
-            return None
-        return self._other_scalar(value, cls)
 
     def _other_scalar(self, value: Any, cls: type) -> str | None:
         bases = _types.mro(cls)
@@ -983,7 +985,7 @@ class _Writer:
             return float.__repr__(value)
         if bytes in bases or bytearray in bases or memoryview in bases:
             return f"<{_types.class_name(value)} len={_length(value)}>"
-        if any(base in bases for base in (list, tuple, dict, set, frozenset)):
+        if not _KINDS.isdisjoint(bases):
             return None
         if _types.trusted(value):
             return self._cleaned(repr(value))
@@ -1274,7 +1276,7 @@ def known_text(text: str, limit: int) -> str:
     A line that came out as it was is remembered by the policy, up to a thousand of them; a text
     that held a secret never is.
     """
-    policy = redaction_policy()
+    policy = _policy
     if type(text) is str and text in policy.clean_texts and len(text) <= limit:
         return text
     cleaned = clean_text(text, limit)

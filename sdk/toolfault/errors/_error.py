@@ -27,6 +27,7 @@ from toolfault.errors._cleaning import (
     plain,
     redact_text,
     redacted_repr,
+    redaction_policy,
     snippet,
     to_jsonable,
     type_and_size,
@@ -224,21 +225,21 @@ class ToolError(ToolfaultError):
             raise ConfigError("a failure needs at least one issue")
         count = len(issues) if total is None else max(total, len(issues))
         first = issues[0]
-        code = first.code
-        hints: list[str | None] = []
+        code, has_hints = first.code, False
         for issue in issues:
-            hints.append(issue.hint)
             if issue.code is not code and issue.code != code:
                 code = ToolErrorCode.INVALID_INPUT
+            if issue.hint:
+                has_hints = True
         error = cls._made(tool, "", code, ErrorCategory.PARAMETER)
         state = error.__dict__
         state["context"] = _text("context", context)
-        if any(hints):
-            state["suggestion"] = _text("suggestion", joined_hints(hints))
+        if has_hints:
+            state["suggestion"] = _text("suggestion", joined_hints(i.hint for i in issues))
         ToolError._set_issues(error, issues)
         if count > len(state["_issues"]):
             state["_issues_total"] = count
-        if cause is not None and is_a(cause, BaseException):
+        if cause is not None:
             error.__cause__ = cause
         if count == 1 and first.field != ROOT:
             state["field"], state["expected"] = first.field, first.expected
@@ -259,7 +260,8 @@ class ToolError(ToolfaultError):
         state.update(_NOTHING_GIVEN)
         state["tool"], state["_message"] = _text("tool", tool), message
         state["code"], state["category"] = code, category
-        state["audience"] = _default_audience(category)
+        internal = category is ErrorCategory.INTERNAL  # see `_default_audience`
+        state["audience"] = Audience.SYSTEM if internal else Audience.LLM
         error.args = (state["tool"], message)
         return error
 
@@ -494,7 +496,8 @@ class ToolError(ToolfaultError):
         Raises:
             ValueError: *audience* is not an audience.
         """
-        audience = self.audience if audience is None else Audience(audience)
+        if type(audience) is not Audience:
+            audience = self.audience if audience is None else Audience(audience)
         if audience is Audience.LLM:
             return _llm_text(self)
         return _user_text(self) if audience is Audience.USER else _system_text(self)
@@ -588,12 +591,8 @@ class ToolError(ToolfaultError):
         """
         state = self.__dict__
         for name, value in given.items():
-            limit = _LIMITS.get(name)
-            if limit is not None:
-                if type(value) is str and value.isprintable() and 0 < len(value) <= limit:
-                    state[name] = value if value.isascii() else plain(value)
-                else:
-                    state[name] = _text(name, value)
+            if name in _LIMITS:
+                state[name] = _text(name, value)
             elif name in _NORMAL_FORMS:
                 state[name] = _NORMAL_FORMS[name](value)
             elif name not in _TOGETHER:
@@ -710,9 +709,13 @@ _NEVER_NONE = {"tool": "unknown", "context": "parameters"}
 
 
 def _text(name: str, value: object) -> str | None:
+    """*value* as the argument *name* keeps it: plain, and within its limit."""
+    limit = _LIMITS[name]
+    if type(value) is str and 0 < len(value) <= limit and value.isascii() and value.isprintable():
+        return value
     if value is None:
         return _NEVER_NONE.get(name)
-    return as_text(value, _LIMITS[name]) or _NEVER_NONE.get(name) or ""
+    return as_text(value, limit) or _NEVER_NONE.get(name) or ""
 
 
 def _retry_context(value: object) -> dict[str, object] | None:
@@ -968,7 +971,10 @@ def _cut_issues(issues: tuple[Issue, ...]) -> tuple[Issue, ...]:
 
 def clean_context(error: ToolError) -> str:
     """What was validated (`parameters`, `HTTP request`), fit to be shown."""
-    return one_line(known_text(error.context, _LONGEST_CONTEXT)) or "parameters"
+    context = error.context
+    if context in redaction_policy().clean_texts and len(context) <= _LONGEST_CONTEXT:
+        return context
+    return one_line(known_text(context, _LONGEST_CONTEXT)) or "parameters"
 
 
 def bare(text: str) -> str:
@@ -1037,7 +1043,7 @@ def composed_message(error: ToolError) -> str:
 def _composed(error: ToolError, found: tuple[Issue, ...]) -> str:
     issues = _cut_issues(found)
     context = clean_context(error)
-    total = error.issues_total
+    total = len(found) if error._issues_total is None else error._issues_total  # noqa: SLF001 - `issues_total`, less two calls
     return sentence(issues[0], context) if total == 1 else block(issues, context, total)
 
 

@@ -387,6 +387,7 @@ def _ordinary_issues(
     if type(args) is not dict or len(errors) > _MOST_ISSUES:
         return None
     issues = []
+    known = redaction_policy().known_keys
     for error in errors:
         loc, name, value = error["loc"], error["type"], error.get("input", ABSENT)
         code = TYPE_CODES.get(name)
@@ -394,9 +395,12 @@ def _ordinary_issues(
             return None
         if type(loc[0]) is not str or args.get(loc[0], ABSENT) is not value:
             return None
-        if type(value) not in _OF_JSON or loc[0] in secret or is_secret_path(loc):
+        if type(value) not in _OF_JSON or loc[0] in secret:
             return None
-        expected = expected_of(name, error.get("ctx"))
+        if known.get(loc[0]) is not False and is_secret_path(loc):
+            return None
+        context = error.get("ctx")
+        expected = _EXPECTED_BY_TYPE.get(name) if context is None else expected_of(name, context)
         issues.append(Issue.of_value(loc, code, error["msg"], value, expected=expected, type=name))
     return None if secret_values(args) else issues
 

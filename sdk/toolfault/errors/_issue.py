@@ -14,7 +14,6 @@ from toolfault.errors._cleaning import (
     known_text,
     redaction_policy,
     shown_value,
-    unchanging,
     without,
 )
 from toolfault.errors._codes import MISSING_TEXT, ROOT, UNEXPECTED_TEXT, ToolErrorCode
@@ -148,12 +147,12 @@ class Issue:
             message = known_text(message, LONGEST_MESSAGE) or _default_text(issue.code)
         issue.message = message
         issue.expected = expected if expected in known else _known(expected, LONGEST_EXPECTED)
-        issue.received = issue.received_type = issue.stand_in = None
-        issue.sent = value
-        if value is not ABSENT:
-            shown = shown_value(value, hidden=hidden)
-            issue.received, issue.received_type, issue.stand_in = shown
-            issue.sent = unchanging(value)
+        if value is ABSENT:
+            issue.received = issue.received_type = issue.stand_in = None
+            issue.sent = ABSENT
+        else:
+            shown = shown_value(value, hidden)
+            issue.received, issue.received_type, issue.stand_in, issue.sent = shown
         issue.type = type
         issue._near_miss = ()  # noqa: SLF001 - its own issue
         issue.hint = None
@@ -189,13 +188,13 @@ class Issue:
         return known
 
     @near_miss.setter
-    def near_miss(self, names: tuple[str, ...] | Callable[[Issue], tuple[str, ...]]) -> None:
+    def near_miss(self, names: tuple[str, ...]) -> None:
         self._near_miss = names
 
-    @property
-    def needs_near_miss(self) -> bool:
-        """Whether nobody has said yet what its near misses are."""
-        return not self._near_miss
+    def seek_near_miss(self, find: Callable[[Issue], tuple[str, ...]]) -> None:
+        """Have *find* say what its near misses are, when first asked, unless somebody has said."""
+        if not self._near_miss:
+            self._near_miss = find
 
     def with_(self, **changes: object) -> Issue:
         """A copy with *changes*, named like the arguments of the constructor.

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from toolfault.errors._classify import seed_code
 from toolfault.errors._cleaning import as_text, clean_text, redacted_repr, to_jsonable
-from toolfault.errors._codes import INTERNAL_TEXT, UNAVAILABLE_TEXT, ToolErrorCode
+from toolfault.errors._codes import INTERNAL_TEXT, UNAVAILABLE_TEXT, Audience, ToolErrorCode
 from toolfault.errors._error import ToolError
 from toolfault.errors._types import is_a
 
@@ -78,7 +78,7 @@ class ToolResult(Generic[T]):
         if not success and value is not None:
             raise ValueError("a failure has no value: pass error_value= for a structured one")
         if message is None:
-            message = error.render("llm") if error is not None else "OK" if success else ""
+            message = error.render(Audience.LLM) if error is not None else "OK" if success else ""
         elif not success:
             message = clean_text(message, _LONGEST_MESSAGE)  # shown to the model as it is
         elif not is_a(message, str):  # of a host that is not type-checked

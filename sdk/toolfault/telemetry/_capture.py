@@ -112,17 +112,19 @@ def take_snapshot(
     state.pop("__notes__", None)
     if error.retry_context is not None:
         state["retry_context"] = to_jsonable(error.retry_context, redact=True)
-    twin.args = (error.tool, "")
-    state["_issues"] = tuple([issue.copy() for issue in state["_issues"]])
+    state["_issues"] = tuple(map(Issue.copy, state["_issues"]))
     cause = error.__cause__
     raised: tuple[Raised, ...] = ()
     if cause is not None:
         state["_exception_type"] = _kind_of(cause).full_name
         raised = _raised(cause, quoting=capture_values)
     size = _size(twin, raised)
-    is_long = bool(raised) and any(len(each.message) > _MESSAGE for each in raised)
-    if not is_long and (arguments is None or copy is not None):
-        return Snapshot(twin, raised, adapter_failed, size, copy, capture_values)
+    if arguments is None or copy is not None:
+        for each in raised:
+            if len(each.message) > _MESSAGE:
+                break
+        else:
+            return Snapshot(twin, raised, adapter_failed, size, copy, capture_values)
     return _cleaned(Snapshot(twin, raised, adapter_failed, size, arguments, capture_values))
 
 
@@ -365,7 +367,8 @@ class Capture:
         error = record.error
         event = self._base("tool_call", now, scope)
         event["turn"] = record.turn or event.get("turn")
-        event["call_id"] = name_of(record.call_id)
+        if record.call_id is not None:
+            event["call_id"] = name_of(record.call_id)
         event["tool"] = tool_name(record.tool)
         same = record.tool_requested == record.tool
         event["tool_requested"] = event["tool"] if same else tool_name(record.tool_requested)
@@ -374,7 +377,10 @@ class Capture:
             event["framework"] = record.framework
             event["side"] = record.side
             event["counted_by"] = record.counted_by
-        event["duration_ms"] = _duration(record.duration_ms)
+        # Rounded up, a call could seem to have begun before the one it follows had ended.
+        milliseconds = record.duration_ms
+        is_one = 0.0 <= milliseconds < LONGEST
+        event["duration_ms"] = int(milliseconds * 1000.0) / 1000.0 if is_one else 0.0
         if record.coercions:
             event["coercions"] = [repair.to_dict() for repair in record.coercions[:50]]
         if record.phantom_arguments:
@@ -524,7 +530,7 @@ class Capture:
             )
             size += snapshot.size
             # The result the host got names its event, so that people can find it.
-            error.event_id = event["event_id"]
+            error.__dict__["_event_id"] = event["event_id"]
         if "opentelemetry.trace" in sys.modules:
             # A span of the host may be of any make.
             guard("no trace ids", _add_trace, event, error)
@@ -549,14 +555,6 @@ class Capture:
             return False
         item.event = answer
         return True
-
-
-def _duration(milliseconds: float) -> float:
-    """Return a duration rounded down to microseconds; 0 for what cannot be one.
-
-    Rounded up, a call could seem to have begun before the one it follows had ended.
-    """
-    return int(milliseconds * 1000.0) / 1000.0 if 0.0 <= milliseconds < LONGEST else 0.0
 
 
 def _add_trace(event: dict[str, Any], error: ToolError | None) -> None:

@@ -144,13 +144,15 @@ class Queue:
 
     def put(self, item: Item) -> None:
         """Take an event; the oldest ones make room for it."""
-        if self._spool is not None:
+        spool = self._spool
+        if spool is not None:
             item.body = self._encode(item.event)
             item.size = len(item.body)
             item.event = {}
         with self.lock:
             self.captured += item.weight
-            self._keep(item)
+            if spool is None or not self._keep_on_disk(item, item.body, spool):
+                self._keep_in_memory(item)
 
     def discard(self, reason: str, *, weight: int = 1) -> None:
         """Count records that were captured and are not sent, by reason."""
@@ -223,14 +225,14 @@ class Queue:
             for event, weight in self._aggregator.flush(self._describe):
                 self._keep_in_memory(Item(event, size=1_024, weight=weight))
 
-    def _keep(self, item: Item) -> None:
-        if self._spool is not None and item.body is not None and not self.closed:
-            kept, given_up = self._spool.append("E", item.body, item.weight)
-            self._drop(given_up, "spool_full")
-            if kept:
-                self._arrived(self._spool.waiting)
-                return
-        self._keep_in_memory(item)
+    def _keep_on_disk(self, item: Item, body: bytes | None, spool: Spool) -> bool:
+        if body is None or self.closed:
+            return False
+        kept, given_up = spool.append("E", body, item.weight)
+        self._drop(given_up, "spool_full")
+        if kept:
+            self._arrived(spool.waiting)
+        return kept
 
     def _keep_in_memory(self, item: Item) -> None:
         if self.closed:

@@ -226,6 +226,7 @@ def has_handler() -> bool:
 # The call that runs right now in this context, for logs and for errors a tool reports itself.
 
 _MARK = "_toolfault_reported"
+_attributes_of: Any = object.__getattribute__  # runs no code of the error's class
 _MAX_CAUSES = 10  # a chain of causes may be circular; ten links are more than any real one has
 
 
@@ -335,7 +336,7 @@ def mark_reported(error: BaseException | None, tool: str | None = None) -> None:
         if error is None:
             return
         if is_same or isinstance(error, ToolError):
-            _own(error)[_MARK] = tool
+            _attributes_of(error, "__dict__")[_MARK] = tool
         is_same = is_same and error.__cause__ is not None
         error = error.__cause__ or error.__context__
 
@@ -352,17 +353,11 @@ def was_reported(error: BaseException, tool: str | None = None) -> bool:
     for _ in range(_MAX_CAUSES):
         if told is None:
             return False
-        marks = _own(told)
+        marks = _attributes_of(told, "__dict__")
         if _MARK in marks and (told is error or tool is None or marks[_MARK] == tool):
             return True
         told = told.__cause__
     return False
-
-
-def _own(error: BaseException) -> dict[str, object]:
-    """Return the attributes of an error without running code of its class."""
-    found: dict[str, object] = object.__getattribute__(error, "__dict__")
-    return found
 
 
 # One call on its way, and its one end.

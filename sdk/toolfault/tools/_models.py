@@ -62,16 +62,15 @@ class Validation:
             Exception: The library's validation error. What a library that stops at the first
                 error has left unsaid goes into ``findings`` instead.
         """
-        run = self._run_shaped if self.shape is not None else self._run_mended
-        sent, validated = run(value, loc, findings)
+        if self.shape is not None:
+            sent, validated = self._run_shaped(value, loc, findings)
+        elif findings.coerce:
+            sent, validated = mended(value, self._attempt, loc, findings)
+        else:
+            sent, validated = value, self.validate(value)
         if not _is_as_sent(sent, validated):
             findings.repairs.extend(conversions(sent, validated, loc, findings))
         return validated
-
-    def _run_mended(self, value: Any, loc: Loc, findings: Findings) -> tuple[Any, Any]:
-        if not findings.coerce:
-            return value, self.validate(value)
-        return mended(value, self._attempt, loc, findings)
 
     def _attempt(self, value: Any) -> Outcome:
         try:

@@ -8,7 +8,7 @@ carries a value out of the process. Each failure is a line of the local log.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -90,7 +90,8 @@ def log_unavailable(call: Call, reason: AvailabilityReason) -> None:
 
 def log_failure(call: Call, exc: BaseException, error: ToolError) -> None:
     """Log one failed call: ``Exception in tool '{resolved}': {first line}``, with a stack trace."""
-    if not _is_heard():
+    # Composing the record costs more than asking whether a handler would get it.
+    if not (logger.isEnabledFor(logging.ERROR) and has_handler()):
         return
     raised_by_handler = call.phase == "handler" and not isinstance(exc, ToolError)
     text = _text(exc) if raised_by_handler else _text(error)
@@ -107,7 +108,7 @@ def log_failure(call: Call, exc: BaseException, error: ToolError) -> None:
 
 def log_returned_failure(call: Call, error: ToolError) -> None:
     """Log a failure that the tool returned instead of raising."""
-    if _is_heard():
+    if logger.isEnabledFor(logging.ERROR) and has_handler():
         line = _first_line(error.message)
         text = "Tool '%s' returned error: %s"
         say(logging.ERROR, text, call.tool, line, extra=_fields(call, error))
@@ -123,11 +124,6 @@ def log_undecided(call: Call, broken: BaseException) -> None:
     """Log that a policy or hook raised, which denies the call."""
     text = "The policy or hook of tool '%s' raised %s"
     say(logging.ERROR, text, call.tool, type(broken).__name__, exc_info=broken)
-
-
-def _is_heard() -> bool:
-    """Say whether a handler would get an error: composing the record costs more than asking."""
-    return logger.isEnabledFor(logging.ERROR) and has_handler()
 
 
 def _text(exc: BaseException) -> str:
@@ -218,30 +214,16 @@ def _plain_loc(loc: Loc) -> tuple[str | int, ...]:
     )
 
 
-def rejected_by_model(
-    tool: str,
-    error: Exception,
-    arguments: object,
-    *,
-    label: str,
-    findings: Findings,
-    parameters: Iterable[str],
-    secret: Collection[str] = (),
-) -> ToolError:
-    """Return the failure that a model's validation error means.
+def with_broken_json(failure: ToolError, arguments: object, label: str) -> ToolError:
+    """Return a model's rejection with what is wrong in strings that a coercer tried to read.
 
-    Broken JSON in a string that a coercer tried to read is said as such: the model itself saw a
-    string and can only complain about its type.
+    The model itself saw a string, and can only complain about its type.
     """
-    failure = ToolError.from_validation_error(
-        tool, error, arguments, label, parameters=tuple(parameters), secret_fields=secret
-    )
-    failure.kind = InvocationKind.VALIDATION
-    issues = [_broken_json(issue, arguments) for issue in failure.issues] if findings.coerce else []
-    if tuple(issues) == failure.issues or not issues:
+    issues = tuple(_broken_json(issue, arguments) for issue in failure.issues)
+    if issues == failure.issues:
         return failure
     return ToolError.from_issues(
-        tool, issues, context=label, total=failure.issues_total, cause=error
+        failure.tool, issues, context=label, total=failure.issues_total, cause=failure.cause
     )
 
 
@@ -287,9 +269,9 @@ def advised(error: ToolError, arguments: Any, tool: Tool | None, *, ours: bool) 
         ours: Whether its issues are in nobody else's hands either.
     """
     hints = None if tool is None else tool.hints
-    derive = _derives(hints)
-    if arguments is not None and error.is_composed:
-        issues = error.issues
+    derive = DEFAULTS.hints == "derived" if hints is None else _derives(hints)
+    issues = error.issues
+    if arguments is not None and issues and not error._message:  # noqa: SLF001 - `is_composed`, less two calls
         if not ours:
             issues = tuple(issue.copy() for issue in issues)
             error = error.with_(issues=issues, issues_total=error.issues_total)
@@ -325,17 +307,14 @@ def _authored(error: ToolError, hints: str | Mapping[str, str] | None) -> str | 
 def _judge(issues: tuple[Issue, ...], arguments: Any, tool: Tool | None, *, derive: bool) -> None:
     """Note near misses on the issues, and derived hints where they are asked for."""
     known = list(tool.compiled.names) if derive and tool is not None else []
-    missing: list[str] = []
-    for issue in issues:
-        if issue.code is ToolErrorCode.MISSING_FIELD:
-            missing.append(issue.field)  # noqa: PERF401 - a comprehension is a call more
     for issue in issues[:_MAX_ADVISED]:
-        if issue.code is not ToolErrorCode.MISSING_FIELD:
+        code = issue.code
+        if code is not ToolErrorCode.MISSING_FIELD:
             if issue.sent is ABSENT:  # an author, or a server of tools, found it
                 issue.sent = _sent(issue, arguments)
-            if issue.sent is not ABSENT and issue.needs_near_miss:
-                unknown = issue.code is ToolErrorCode.UNKNOWN_FIELD
-                issue.near_miss = partial(_near_misses, missing if unknown else None)
+            if issue.sent is not ABSENT:
+                unknown = code is ToolErrorCode.UNKNOWN_FIELD
+                issue.seek_near_miss(_among_missing(issues) if unknown else _near_misses)
         if derive:
             issue.hint = _derived(issue, known)
 
@@ -347,8 +326,14 @@ def _sent(issue: Issue, arguments: object) -> object:
     return unchanging(value) if is_it else ABSENT
 
 
-def _near_misses(choices: list[str] | None, issue: Issue) -> tuple[str, ...]:
+def _near_misses(issue: Issue, choices: list[str] | None = None) -> tuple[str, ...]:
     return near_misses(issue.sent, issue, choices=choices)
+
+
+def _among_missing(issues: tuple[Issue, ...]) -> Callable[[Issue], tuple[str, ...]]:
+    """Return what finds the near misses of a name that is unknown: those that are missing."""
+    missing = [issue.field for issue in issues if issue.code is ToolErrorCode.MISSING_FIELD]
+    return partial(_near_misses, choices=missing)
 
 
 def _derived(issue: Issue, known: list[str]) -> str | None:
@@ -537,8 +522,9 @@ def failed(
     """
     error = describe(call, exc, tool, label=label)
     log_failure(call, exc, error)
-    result: ToolResult[Any] = ToolResult.failure(
-        error,
+    result: ToolResult[Any] = ToolResult(
+        success=False,
+        error=error,
         fields=echoed(call, tool) if tool is not None and tool.echo else None,
         error_defaults=None if tool is None else tool.error_defaults,
         coercions=call.coercions,
@@ -624,7 +610,6 @@ def _rejection(call: Call, exc: Exception, tool: Tool | None, label: str) -> Too
     """Return the failure a library's validation error means; None for any other exception."""
     if tool is not None:
         return tool.compiled.rejection(call, exc, tool.label)
-
     if not is_validation_error(exc):
         return None
     return ToolError.from_validation_error(call.tool, exc, call.arguments, label)

@@ -32,9 +32,9 @@ from toolfault.tools._outcome import (
     log_unchecked,
     record_aborted,
     rejected_by_checks,
-    rejected_by_model,
     repairs_of,
     returned,
+    with_broken_json,
 )
 from toolfault.tools._settings import DEFAULTS
 from toolfault.tools._signature import (
@@ -256,16 +256,18 @@ class Compiled:
         """Return the failure a model's validation error means; None for any other exception."""
         if not is_validation_error(exc):
             return None
-        call.rejection = rejected_by_model(
+        failure = ToolError.from_validation_error(
             call.tool,
             exc,
             call.arguments,
-            label=label,
-            findings=call.findings or Findings(),
-            parameters=self.parameters.annotations,
-            secret=self.secret_fields,
+            label,
+            parameters=tuple(self.parameters.annotations),
+            secret_fields=self.secret_fields if self._secret is None else self._secret,
         )
-        return call.rejection
+        if call.findings is not None and call.findings.coerce:
+            failure = with_broken_json(failure, call.arguments, label)
+        call.rejection = failure
+        return failure
 
     def misbound(
         self, tool: str, args: tuple[Any, ...], kwargs: dict[str, Any]
