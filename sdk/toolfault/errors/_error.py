@@ -103,36 +103,37 @@ class ToolError(ToolfaultError):
         ConfigError: The code is malformed, or a custom code comes without a category.
     """
 
-    tool: str
+    # Defaults live on the class: an error keeps, and a copy of it takes, only what it was given.
+    tool: str = "unknown"
     code: ToolErrorCode
     category: ErrorCategory
-    field: str | None
-    expected: str | None
-    received: str | None
-    received_type: str | None
-    snippet: str | None
-    retry_hint: str | None
-    retry_context: dict[str, object] | None
+    field: str | None = None
+    expected: str | None = None
+    received: str | None = None
+    received_type: str | None = None
+    snippet: str | None = None
+    retry_hint: str | None = None
+    retry_context: dict[str, object] | None = None
     audience: Audience
-    context: str
-    llm_message: str | None
-    reason: AvailabilityReason | None
-    tool_requested: str | None
-    derived_hint: str | None
-    suggestion: str | None
-    kind: InvocationKind | None
-    phase: str | None
-    adapter_failed: bool
-    _message: str
-    _issues: tuple[Issue, ...]
-    _issues_total: int | None
-    _event_id: str | None
-    _exception_type: str | None
+    context: str = "parameters"
+    llm_message: str | None = None
+    reason: AvailabilityReason | None = None
+    tool_requested: str | None = None
+    derived_hint: str | None = None
+    suggestion: str | None = None
+    kind: InvocationKind | None = None
+    phase: str | None = None
+    adapter_failed: bool = False
+    _message: str = ""
+    _issues: tuple[Issue, ...] = ()
+    _issues_total: int | None = None
+    _event_id: str | None = None
+    _exception_type: str | None = None
     quotes_exception: bool = False
     """Whether the message is the text of an exception, which nobody wrote for a reader."""
     stand_in: str | None = None
     """Type and size of what was received; see `Issue.stand_in`."""
-    told: str | None
+    told: str | None = None
     """What the model was told in place of our text; the model's rendering is then this."""
 
     def __init__(  # noqa: PLR0913 - the attributes of the contract, all but three by name
@@ -171,7 +172,6 @@ class ToolError(ToolfaultError):
         if message is None and _is_message(tool, given):
             given["message"] = given.pop("tool")
         super().__init__(given.get("tool"), given.get("message"))
-        self.__dict__.update(_NOTHING_GIVEN)
         self._assign(given)
 
     @classmethod
@@ -233,11 +233,12 @@ class ToolError(ToolfaultError):
                 has_hints = True
         error = cls._made(tool, "", code, ErrorCategory.PARAMETER)
         state = error.__dict__
-        state["context"] = _text("context", context)
+        if context != "parameters":
+            state["context"] = _text("context", context)
         if has_hints:
             state["suggestion"] = _text("suggestion", joined_hints(i.hint for i in issues))
         ToolError._set_issues(error, issues)
-        if count > len(state["_issues"]):
+        if count > len(error._issues):
             state["_issues_total"] = count
         if cause is not None:
             error.__cause__ = cause
@@ -257,7 +258,6 @@ class ToolError(ToolfaultError):
         """
         error = cls.__new__(cls)
         state = error.__dict__
-        state.update(_NOTHING_GIVEN)
         state["tool"], state["_message"] = _text("tool", tool), message
         state["code"], state["category"] = code, category
         internal = category is ErrorCategory.INTERNAL  # see `_default_audience`
@@ -638,8 +638,10 @@ class ToolError(ToolfaultError):
         for issue in issues:
             if type(issue) is not Issue and not is_a(issue, Issue):
                 raise ConfigError("issues are Issue objects: Issue(field, code, message)")
-        self._issues = issues[:_MOST_ISSUES]
-        self._issues_total = len(issues) if len(issues) > _MOST_ISSUES else None
+        self._issues = issues
+        self._issues_total = None
+        if len(issues) > _MOST_ISSUES:
+            self._issues, self._issues_total = issues[:_MOST_ISSUES], len(issues)
 
     def _set_kind_of_failure(self, given: Mapping[str, Any]) -> None:
         """Set code, category and audience; keep what was chosen, derive the rest anew."""
@@ -745,17 +747,6 @@ _TOGETHER = frozenset(
     }
 )
 
-
-# What an error has that was given nothing; `_assign` sets the rest.
-_NOTHING_GIVEN: dict[str, Any] = {
-    **dict.fromkeys((*_LIMITS, *_NORMAL_FORMS, "received", "stand_in")),
-    **dict.fromkeys(("_issues_total", "_event_id", "_exception_type")),
-    "tool": "unknown",
-    "context": "parameters",
-    "adapter_failed": False,
-    "_message": "",
-    "_issues": (),
-}
 
 _ARGUMENTS = (*(name for name in _LIMITS if name != "told"), *_NORMAL_FORMS, *_TOGETHER)
 _KIND_OF_FAILURE = ("code", "category", "audience")

@@ -42,8 +42,8 @@ def hide(error: ToolError, values: Sequence[str]) -> None:
     state = error.__dict__
     for name in _QUOTING:
         state[name] = without(state.get(name), values)
-    error.args = (error.tool, state["_message"])
-    state["_issues"] = tuple(issue.without(values) for issue in state["_issues"])
+    error.args = (error.tool, state["_message"] or "")
+    state["_issues"] = tuple(issue.without(values) for issue in state.get("_issues", ()))
 
 
 def withhold(error: ToolError, arguments: object) -> Withheld:
@@ -60,10 +60,10 @@ def withhold(error: ToolError, arguments: object) -> Withheld:
     state = error.__dict__
     if error.quotes_exception:
         for name in ("_message", "llm_message"):
-            state[name] = values.cut_out(state[name])
+            state[name] = values.cut_out(getattr(error, name))
     if error.told:  # frameworks quote the arguments in what they tell the model
         state["told"] = values.cut_out(error.told)
-    state["_issues"] = tuple(_without_value(issue, values) for issue in state["_issues"])
+    state["_issues"] = tuple(_without_value(issue, values) for issue in state.get("_issues", ()))
     error.received = _stand_in(error, error.stand_in)
     if error.snippet is not None:
         error.snippet = type_and_size(error.snippet)

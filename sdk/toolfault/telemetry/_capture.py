@@ -112,7 +112,8 @@ def take_snapshot(
     state.pop("__notes__", None)
     if error.retry_context is not None:
         state["retry_context"] = to_jsonable(error.retry_context, redact=True)
-    state["_issues"] = tuple(map(Issue.copy, state["_issues"]))
+    if "_issues" in state:
+        state["_issues"] = tuple(map(Issue.copy, state["_issues"]))
     cause = error.__cause__
     raised: tuple[Raised, ...] = ()
     if cause is not None:
@@ -219,8 +220,9 @@ def _size(error: ToolError, raised: tuple[Raised, ...]) -> int:
     The constants are what tracemalloc sees for failures with and without issues and frames.
     """
     size = _SNAPSHOT_BYTES
-    texts = [error.__dict__["_message"], error.snippet, error.received]
-    for issue in error.__dict__["_issues"]:
+    state = error.__dict__
+    texts = [state.get("_message"), error.snippet, error.received]
+    for issue in state.get("_issues", ()):
         size += _ISSUE_BYTES
         texts += (issue.message, issue.received, issue.sent if type(issue.sent) is str else None)
     for exception in raised:
