@@ -238,7 +238,7 @@ class ToolError(ToolfaultError):
         if has_hints:
             state["suggestion"] = _text("suggestion", joined_hints(i.hint for i in issues))
         ToolError._set_issues(error, issues)
-        if count > len(error._issues):
+        if count > len(state["_issues"]):
             state["_issues_total"] = count
         if cause is not None:
             error.__cause__ = cause

@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from pydantic import BaseModel, Field, SecretStr, ValidationError
+from pydantic import BaseModel, Field, SecretStr, ValidationError, field_validator
 from tests.sdk.telemetry.conftest import (
     QUICK,
     Clock,
@@ -20,7 +20,7 @@ from tests.sdk.telemetry.conftest import (
 
 import toolfault
 from toolfault.errors import Issue, ToolError
-from toolfault.testing import MemoryTransport
+from toolfault.testing import MemoryTransport, capture_events
 
 SECRETS = {
     "key": "AKIAIOSFODNN7EXAMPLE",
@@ -208,6 +208,46 @@ def test_validation_errors_do_not_quote_their_input(make_client: MakeClient) -> 
     event = the_event(client, transport)
     assert event["error"]["exception"]["message"] == "2 validation errors for Account"
     assert value not in json.dumps(event)
+
+
+class Doubled(BaseModel):
+    """Arguments whose validator is wrong for negative numbers, and broken for zero."""
+
+    number: int
+
+    @field_validator("number")
+    @classmethod
+    def doubled(cls, value: int) -> int:
+        """Refuse what is negative; fail for zero."""
+        if not value:
+            raise KeyError(value)
+        if value < 0:
+            raise ValueError("must not be negative")
+        return 2 * value
+
+
+@pytest.mark.parametrize(
+    ("number", "has_frames"),
+    [("x", False), (-1, False), (0, True), (1, True)],
+    ids=["wrong type", "refused by a validator", "broken validator", "validated in the tool"],
+)
+def test_arguments_refused_before_the_tool_ran_have_no_traceback(
+    number: object, has_frames: bool
+) -> None:
+    """It would be ours and the library's alone; where code of the host raised, its frames stay."""
+
+    @toolfault.tool(model=Doubled)
+    def ask(number: int) -> None:
+        """Validate once more."""
+        Doubled.model_validate({"number": "x"})
+
+    with capture_events() as events:
+        ask.call({"number": number})
+    (event,) = events
+    exception = event["error"]["exception"]
+    assert exception["type"] == ("KeyError" if number == 0 else "ValidationError")
+    assert ("test_events.py" in exception.get("traceback", "")) is has_frames
+    assert ("traceback" in exception) is has_frames
 
 
 def test_names_of_code_that_was_made_of_a_secret_leave_without_it(make_client: MakeClient) -> None:
