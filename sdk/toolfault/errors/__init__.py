@@ -5,7 +5,7 @@ Standard library only, no transport, no validation library: worth importing alon
 
 from __future__ import annotations
 
-from toolfault.errors._classify import exception_name, exception_text
+from toolfault.errors._classify import exception_name, exception_text, is_validation_error
 from toolfault.errors._cleaning import (
     PLAIN_TYPES,
     RedactionPolicy,
@@ -44,7 +44,7 @@ from toolfault.errors._codes import (
     new_event_id,
 )
 from toolfault.errors._error import ToolError
-from toolfault.errors._foreign import is_validation_error, wanted_types
+from toolfault.errors._foreign import wanted_types
 from toolfault.errors._hints import closest, did_you_mean, example_of, listed, with_tools
 from toolfault.errors._invocation import (
     ArgumentsNotObjectError,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 from toolfault.errors import _types
 from toolfault.errors._cleaning import known_text, one_line, safe_repr
 from toolfault.errors._codes import ConfigError, ErrorCategory, ToolErrorCode
@@ -15,15 +17,82 @@ _CONNECTION_NAMES = frozenset(
 )
 
 
+_LIBRARIES = frozenset({"pydantic", "pydantic_core", "msgspec", "jsonschema", "toolfault"})
+_STATUS = ("status_code", "status", "response")  # where client libraries keep an HTTP status
+_MOST_KINDS = 500
+_args_of: Any = BaseException.__dict__["args"].__get__
+_qualified: Any = type.__dict__["__qualname__"].__get__
+_attributes_of: Any = object.__getattribute__
+
+
+class ExceptionKind(NamedTuple):
+    """What is the same for all exceptions of a class; worked out once.
+
+    Attributes:
+        name: Qualified name of the class.
+        module: Its module.
+        full_name: See `exception_name`.
+        code: What such an exception means where it carries no HTTP status.
+        has_status: Whether the class itself may say one.
+        has_own_text: Whether it prints itself by code of its own.
+        quotes_values: Whether it is of a library of validation that can be read here, whose texts
+            quote values.
+    """
+
+    name: str
+    module: str
+    full_name: str
+    code: ToolErrorCode
+    has_status: bool
+    has_own_text: bool
+    quotes_values: bool
+
+
+_kinds: dict[type, ExceptionKind] = {}
+
+
+def kind_of(exc: BaseException) -> ExceptionKind:
+    """The kind of *exc*."""
+    cls = type(exc)
+    kind = _kinds.get(cls)
+    if kind is None:
+        if len(_kinds) >= _MOST_KINDS:
+            _kinds.clear()
+        bases = _types.mro(cls)
+        kind = _kinds[cls] = ExceptionKind(
+            _qualified(cls),
+            _types.module_name(cls),
+            exception_name(exc),
+            _code_of_class(exc, {_types.name_of(base) for base in bases}),
+            any(_types.has(exc, name) for name in _STATUS),
+            _types.has_own(exc, "__str__"),
+            any(_is_of_validation(base) for base in bases),
+        )
+    return kind
+
+
+def _is_of_validation(cls: type) -> bool:
+    root = _types.module_name(cls).partition(".")[0]
+    return root in _LIBRARIES and _types.name_of(cls) in {"ValidationError", "DecodeError"}
+
+
+def is_validation_error(exc: object) -> bool:
+    """Whether *exc* is an error of a validation library that can be read here."""
+    return _types.is_a(exc, BaseException) and kind_of(exc).quotes_values
+
+
 def exception_text(exc: BaseException) -> str:
     """`str(exc)`, or a placeholder when the exception cannot say it.
 
     A built-in exception asks what it was made with for a text; values that may run code are
     represented instead.
     """
-    arguments = BaseException.__dict__["args"].__get__(exc)
-    if not _types.has_own(exc, "__str__") and any(type(a) not in _PLAIN for a in arguments):
-        return safe_repr(arguments[0] if len(arguments) == 1 else arguments, _LONGEST_TEXT)
+    if not kind_of(exc).has_own_text:
+        arguments = _args_of(exc)
+        for argument in arguments:
+            if type(argument) not in _PLAIN:
+                shown = arguments[0] if len(arguments) == 1 else arguments
+                return safe_repr(shown, _LONGEST_TEXT)
     try:
         text = str(exc)
     except Exception:  # noqa: BLE001 - a hostile `__str__`
@@ -48,12 +117,20 @@ def seed_code(text: str) -> str | None:
 
 def code_of(exc: BaseException) -> ToolErrorCode:
     """The code of an exception by its type and its typed status, never by its text."""
-    names = {base.__name__ for base in _types.mro(type(exc))}
+    kind = kind_of(exc)
+    if kind.code is not ToolErrorCode.TIMEOUT and (
+        kind.has_status or _attributes_of(exc, "__dict__")
+    ):
+        status = _status(exc)
+        if status is not None and status >= 400:
+            limited = status == 429
+            return ToolErrorCode.RATE_LIMITED if limited else ToolErrorCode.EXTERNAL_SERVICE_ERROR
+    return kind.code
+
+
+def _code_of_class(exc: BaseException, names: set[str]) -> ToolErrorCode:
     if names & _TIMEOUT_NAMES:
         return ToolErrorCode.TIMEOUT
-    status = _status(exc)
-    if status is not None and status >= 400:
-        return ToolErrorCode.RATE_LIMITED if status == 429 else ToolErrorCode.EXTERNAL_SERVICE_ERROR
     if names & _CONNECTION_NAMES:
         return ToolErrorCode.EXTERNAL_SERVICE_ERROR
     if _types.is_a(exc, OSError):
@@ -65,7 +142,7 @@ def code_of(exc: BaseException) -> ToolErrorCode:
 
 def _status(exc: BaseException) -> int | None:
     """The HTTP status an exception carries, in the attributes client libraries use."""
-    for name in ("status_code", "status"):
+    for name in _STATUS[:2]:
         found = _as_status(_stored(exc, name))
         if found is not None:
             return found

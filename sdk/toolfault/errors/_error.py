@@ -308,7 +308,7 @@ class ToolError(ToolfaultError):
             category = ErrorCategory.PARAMETER
         else:
             text, code, category = text or class_name(exc), code_of(exc), ErrorCategory.INTERNAL
-        error = cls._made(tool, as_text(text, _LONGEST_TEXT), code, category)
+        error = cls._made(tool, plain(text, _LONGEST_TEXT), code, category)
         error.__cause__ = exc
         error.quotes_exception = True
         return error

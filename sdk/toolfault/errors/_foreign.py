@@ -331,20 +331,6 @@ _NO_TAG = "union_tag_not_found"
 _SECRET_CLASSES = ("Secret",)
 
 
-def is_validation_error(exc: object) -> bool:
-    """Whether *exc* is an error of a validation library this module can read."""
-    if not _types.is_a(exc, BaseException):
-        return False
-    for base in _types.mro(type(exc)):
-        root = _types.module_name(base).partition(".")[0]
-        if base.__name__ in {"ValidationError", "DecodeError"} and root in _LIBRARIES:
-            return True
-    return False
-
-
-_LIBRARIES = frozenset({"pydantic", "pydantic_core", "msgspec", "jsonschema", "toolfault"})
-
-
 def read_issues(
     exc: object, args: object, *, parameters: Sequence[str], secret: Set[str]
 ) -> tuple[list[Issue], int]:

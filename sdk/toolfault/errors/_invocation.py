@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from toolfault.errors._classify import code_of, exception_text
+from toolfault.errors._classify import code_of, exception_text, is_validation_error
 from toolfault.errors._cleaning import as_text, redacted_repr, type_and_size, type_name
 from toolfault.errors._codes import InvocationKind, ToolfaultError
 from toolfault.errors._error import ToolError
-from toolfault.errors._foreign import is_validation_error
 from toolfault.errors._types import class_name, is_a
 
 

@@ -22,16 +22,14 @@ from toolfault.errors import (
     Issue,
     ToolError,
     clean_name,
-    exception_name,
     exception_text,
     hide,
-    is_validation_error,
-    safe_repr,
     secret_values,
     to_jsonable,
     withhold,
     without,
 )
+from toolfault.errors._classify import kind_of
 from toolfault.errors._cleaning import clean_received, clean_text
 from toolfault.errors._error import bounded_context, shown_snippet
 from toolfault.telemetry._aggregator import LONGEST
@@ -68,9 +66,6 @@ from toolfault.tools import CallRecord
 _ISSUES = 50
 _MESSAGE = 8_000
 _RECEIVED = 2_000
-_KINDS = 500
-_SCALARS = frozenset({str, int, float, bool, type(None)})
-_PLAIN_STR = BaseException.__str__
 
 
 class Snapshot(NamedTuple):
@@ -125,7 +120,7 @@ def take_snapshot(
     cause = error.__cause__
     raised: tuple[Raised, ...] = ()
     if cause is not None:
-        state["_exception_type"] = _kind_of(cause).full_name
+        state["_exception_type"] = kind_of(cause).full_name
         raised = _raised(cause, quoting=capture_values, is_call=error.phase != "validation")
     size = _size(twin, raised)
     if arguments is None or copy is not None:
@@ -156,35 +151,6 @@ def _cleaned(snapshot: Snapshot) -> Snapshot:
     return snapshot._replace(raised=tuple(raised), arguments=None, is_clean=True)
 
 
-class _Kind(NamedTuple):
-    """What is the same for all exceptions of a class."""
-
-    name: str
-    module: str
-    full_name: str
-    quotes_values: bool
-    prints_plainly: bool
-
-
-_kinds: dict[type, _Kind] = {}
-
-
-def _kind_of(error: BaseException) -> _Kind:
-    kind = _kinds.get(type(error))
-    if kind is None:
-        if len(_kinds) >= _KINDS:
-            _kinds.clear()
-        cls = type(error)
-        kind = _kinds[cls] = _Kind(
-            cls.__qualname__,
-            cls.__module__,
-            exception_name(error),
-            is_validation_error(error),
-            cls.__str__ is _PLAIN_STR,
-        )
-    return kind
-
-
 def _raised(cause: BaseException, *, quoting: bool, is_call: bool) -> tuple[Raised, ...]:
     """Return the exceptions behind a failure, their texts as they are.
 
@@ -193,28 +159,19 @@ def _raised(cause: BaseException, *, quoting: bool, is_call: bool) -> tuple[Rais
     """
     chain = []
     for error, link in raised_chain(cause):
-        kind = _kind_of(error)
+        kind = kind_of(error)
         frames: tuple[Frame, ...] = ()
         omitted = 0
         if is_call or not kind.quotes_values:
             frames, omitted = walk(error.__traceback__)
-        text = _text_of(error, kind, quoting=quoting)
+        if kind.quotes_values:
+            text = _first_line_of(error, quoting=quoting)
+        else:
+            text = exception_text(error)
         chain.append(
             Raised(kind.name, kind.module, text, frames, omitted, link, kind.quotes_values)
         )
     return tuple(chain)
-
-
-def _text_of(error: BaseException, kind: _Kind, *, quoting: bool) -> str:
-    """Return the text of an exception; of a validation error, which quotes values, its first line.
-
-    Values an exception was made with are shown by their type where printing them could run code.
-    """
-    if kind.quotes_values:
-        return _first_line_of(error, quoting=quoting)
-    if kind.prints_plainly and any(type(value) not in _SCALARS for value in error.args):
-        return ", ".join(safe_repr(value) for value in error.args[:10])
-    return exception_text(error)
 
 
 def _first_line_of(error: Any, *, quoting: bool) -> str:
