@@ -1269,8 +1269,8 @@ BREAKS: Final = (
         name="sdk-rate-limit-code",
         promise="A tool that is rate limited is reported as a broken service.",
         file="sdk/toolfault/errors/_classify.py",
-        old="if status == 429 else",
-        new="if status == 503 else",
+        old="limited = status == 429",
+        new="limited = status == 503",
         found_by=(
             "tests/sdk/errors/test_classify.py::test_exceptions_are_classified_by_type_and_status",
         ),
@@ -1365,8 +1365,8 @@ BREAKS: Final = (
         name="sdk-kept-values-cost-nothing",
         promise="During an outage the values of refused secrets fill the memory of the host.",
         file="sdk/toolfault/telemetry/_capture.py",
-        old="issue.sent if type(issue.sent) is str else None",
-        new="None",
+        old=" + getsizeof(issue.sent)",
+        new="",
         found_by=(
             "tests/sdk/telemetry/test_host_safety.py::test_refused_values_that_are_never_shown_are_charged_for",
         ),

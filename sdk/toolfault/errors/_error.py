@@ -776,8 +776,6 @@ def joined_hints(hints: Iterable[str | None]) -> str | None:
 
 MOST_BULLETS = 20
 
-LONGEST_SHOWN_RECEIVED = 200
-
 _CODE_WORDS = {
     "missing_field": "missing",
     "unknown_field": "not a parameter of this tool",
@@ -797,8 +795,8 @@ def received_suffix(received: str | None, received_type: str | None) -> str:
     """` (received int: 9000)`, or nothing when nothing was received."""
     if received is None:
         return ""
-    if len(received) > LONGEST_SHOWN_RECEIVED:
-        received = cut(received, LONGEST_SHOWN_RECEIVED)
+    if len(received) > LONGEST_RECEIVED:
+        received = cut(received, LONGEST_RECEIVED)
     if (
         received_type
         and received.startswith(received_type)
@@ -952,14 +950,6 @@ def called(error: ToolError) -> str:
     return clean_name(error.tool_requested or error.tool, _LONGEST_TOOL) or "unknown"
 
 
-def _cut_issues(issues: tuple[Issue, ...]) -> tuple[Issue, ...]:
-    """*issues* with their values cut to what the model is shown."""
-    for issue in issues:
-        if issue.received is not None and len(issue.received) > LONGEST_RECEIVED:
-            return tuple(issue.cut(LONGEST_RECEIVED) for issue in issues)
-    return issues
-
-
 def clean_context(error: ToolError) -> str:
     """What was validated (`parameters`, `HTTP request`), fit to be shown."""
     context = error.context
@@ -1032,10 +1022,9 @@ def composed_message(error: ToolError) -> str:
 
 
 def _composed(error: ToolError, found: tuple[Issue, ...]) -> str:
-    issues = _cut_issues(found)
     context = clean_context(error)
     total = len(found) if error._issues_total is None else error._issues_total  # noqa: SLF001 - `issues_total`, less two calls
-    return sentence(issues[0], context) if total == 1 else block(issues, context, total)
+    return sentence(found[0], context) if total == 1 else block(found, context, total)
 
 
 def shown_hint(error: ToolError) -> str | None:
@@ -1088,13 +1077,13 @@ def _for_the_person(error: ToolError) -> str:
 
 
 def _user_composed(error: ToolError) -> str:
-    issues = _cut_issues(error.issues)
+    issues = error.issues
     context = clean_context(error)
     if error.issues_total == 1:
         issue = issues[0]
         text = sentence(issue, context, with_received=False)
         # The field is told anyway; only the message could repeat the value.
-        if says_value(issue.message, error.issues[0]) or issue.type == "union_tag_invalid":
+        if says_value(issue.message, issue) or issue.type == "union_tag_invalid":
             return code_sentence(issue.code.value, issue.field, context)
         return cut(text, LONGEST_USER_LINE * 2)
     fields = list(dict.fromkeys(issue.field for issue in issues))
@@ -1186,9 +1175,7 @@ def _payload_details(error: ToolError) -> dict[str, object]:
         "expected": None if error.expected is None else cut(redact_text(error.expected), 500),
         "received": _received(error),
         "snippet": shown_snippet(error),
-        "issues": [
-            _payload_issue(issue) for issue in _cut_issues(error.issues[:_MOST_ISSUES_SHOWN])
-        ],
+        "issues": [_payload_issue(issue) for issue in error.issues[:_MOST_ISSUES_SHOWN]],
         "retry_context": bounded_context(error),
     }
 
@@ -1199,7 +1186,7 @@ def _payload_issue(issue: Issue) -> dict[str, str | None]:
         "code": issue.code.value,
         "message": issue.message,
         "expected": issue.expected,
-        "received": issue.received,
+        "received": None if issue.received is None else cut(issue.received, LONGEST_RECEIVED),
         "received_type": issue.received_type,
     }
 

@@ -10,7 +10,6 @@ from toolfault.errors._cleaning import (
     clean_name,
     clean_received,
     clean_text,
-    cut,
     known_text,
     redaction_policy,
     shown_value,
@@ -221,14 +220,6 @@ class Issue:
         twin.type, twin.loc, twin.sent = self.type, self.loc, self.sent
         twin._near_miss = self._near_miss  # noqa: SLF001 - its own twin
         return twin
-
-    def cut(self, limit: int) -> Issue:
-        """The issue itself, or a copy whose received value has at most *limit* characters."""
-        if self.received is None or len(self.received) <= limit:
-            return self
-        copy = self.copy()
-        copy.received = cut(self.received, limit)
-        return copy
 
     def without(self, values: Sequence[str]) -> Issue:
         """The issue itself, or a copy whose message quotes none of *values*.

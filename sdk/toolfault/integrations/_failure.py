@@ -233,11 +233,11 @@ def _checked_again(
     call = Call(tool, tool, arguments)
     call.arguments = arguments
     try:
-        checked.compiled.prepare(call, True, "parameters")
+        checked.prepare(call)
     except ToolError as error:
         return error.with_(kind="validation", phase="validation")
     except Exception as error:  # noqa: BLE001 - a library's error, or a schema that cannot work
-        found = checked.compiled.rejection(call, error, "parameters")
+        found = checked.rejection(call, error)
         return None if found is None else found.with_(kind="validation", phase="validation")
     return None
 

@@ -409,14 +409,14 @@ class ConversationState:
         turn: str | None,
         started_at: float,
         ended_at: float,
-        new_id: Callable[[], str],
+        new_id: Callable[[float], str],
     ) -> ChainPosition:
         """Place a failed call: it opens a chain or goes on with one."""
         self.failed = True
         self.whole_left = _WHOLE_AFTER_FAILURE
         chain = self.open.get(tool)
         if chain is None:
-            chain = self.open[tool] = Chain(new_id())
+            chain = self.open[tool] = Chain(new_id(ended_at))
             if len(self.open) > _OPEN_CHAINS:
                 self.open.popitem(last=False)
             chain.attempt = 1
@@ -931,7 +931,7 @@ class Tracker:
                 turn=scope.turn,
                 started_at=now,
                 ended_at=now,
-                new_id=lambda: self._new_id(now),
+                new_id=self._new_id,
             )
 
     def _count(
@@ -972,7 +972,7 @@ class Tracker:
             turn=turn,
             started_at=started_at,
             ended_at=now,
-            new_id=lambda: self._new_id(now),
+            new_id=self._new_id,
         )
 
     def _counter_key(self, key: CallKey | _OverAll, now: float) -> CounterKey:

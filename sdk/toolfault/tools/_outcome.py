@@ -91,7 +91,7 @@ def log_unavailable(call: Call, reason: AvailabilityReason) -> None:
 def log_failure(call: Call, exc: BaseException, error: ToolError) -> None:
     """Log one failed call: ``Exception in tool '{resolved}': {first line}``, with a stack trace."""
     # Composing the record costs more than asking whether a handler would get it.
-    if not (logger.isEnabledFor(logging.ERROR) and has_handler()):
+    if not (has_handler() and logger.isEnabledFor(logging.ERROR)):
         return
     raised_by_handler = call.phase == "handler" and not isinstance(exc, ToolError)
     text = _text(exc) if raised_by_handler else _text(error)
@@ -108,7 +108,7 @@ def log_failure(call: Call, exc: BaseException, error: ToolError) -> None:
 
 def log_returned_failure(call: Call, error: ToolError) -> None:
     """Log a failure that the tool returned instead of raising."""
-    if logger.isEnabledFor(logging.ERROR) and has_handler():
+    if has_handler() and logger.isEnabledFor(logging.ERROR):
         line = _first_line(error.message)
         text = "Tool '%s' returned error: %s"
         say(logging.ERROR, text, call.tool, line, extra=_fields(call, error))
@@ -609,7 +609,7 @@ def _invocation(call: Call, exc: Exception, tool: Tool | None, label: str) -> To
 def _rejection(call: Call, exc: Exception, tool: Tool | None, label: str) -> ToolError | None:
     """Return the failure a library's validation error means; None for any other exception."""
     if tool is not None:
-        return tool.compiled.rejection(call, exc, tool.label)
+        return tool.rejection(call, exc)
     if not is_validation_error(exc):
         return None
     return ToolError.from_validation_error(call.tool, exc, call.arguments, label)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Coroutine, Iterable, Mapping
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from importlib import import_module
 from types import FunctionType, ModuleType
 from typing import Any
@@ -177,54 +177,9 @@ class Compiled:
         parameters: The parameters the model fills.
     """
 
-    __slots__ = ("_hash", "_secret", "parameters", "plan")
-
     def __init__(self, plan: Plan, parameters: Parameters) -> None:
         self.plan = plan
         self.parameters = parameters
-        self._hash: str | None = None
-        self._secret: frozenset[str] | None = None
-
-    def prepare(self, call: Call, coerce: bool, label: str) -> dict[str, Any]:
-        """Return the keyword arguments the model sent, validated.
-
-        Raises:
-            ToolError: The arguments are wrong; it says everything that is.
-            Exception: What the parser or a model raises, see ``call.phase``.
-        """
-        raw = call.raw
-        if type(raw) is not dict:
-            call.phase = "parse"
-            raw = parse_arguments(raw, optional=self.plan.optional)
-            call.phase = "validation"
-        call.arguments = raw
-        call.validation_mode = self.plan.mode
-        if _call.observers:
-            call.schema_hash = self._hash or self.schema_hash
-        findings = call.findings = Findings(coerce)
-        kwargs = self.plan.prepare(raw, findings)
-        if findings.repairs:
-            call.coercions = repairs_of(findings)
-        if findings.phantoms is not None:
-            call.phantom_arguments = tuple(findings.phantoms)
-        if findings.found:
-            call.rejection = rejected_by_checks(
-                call.tool, findings, label, secret=self._secret or self.secret_fields
-            )
-            raise call.rejection
-        return kwargs
-
-    def invoker(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a way to call ``fn`` by keywords, also where it takes some by position only."""
-        positional = self.parameters.positional_only
-        if not positional:
-            return fn
-
-        def invoke(**kwargs: Any) -> Any:
-            given = [kwargs.pop(name, default) for name, default in positional.items()]
-            return fn(*given, **kwargs)
-
-        return invoke
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -235,39 +190,18 @@ class Compiled:
             properties = None
         return tuple(properties or self.parameters.annotations)
 
-    @property
+    @cached_property
     def secret_fields(self) -> frozenset[str]:
         """Names of the fields that the schema marks as secret, as pydantic does a ``SecretStr``."""
-        if self._secret is None:
-            try:
-                self._secret = frozenset(secret_names(self.plan.schema()))
-            except Exception:  # noqa: BLE001 - a model that cannot say its schema
-                self._secret = frozenset()
-        return self._secret
+        try:
+            return frozenset(secret_names(self.plan.schema()))
+        except Exception:  # noqa: BLE001 - a model that cannot say its schema
+            return frozenset()
 
-    @property
+    @cached_property
     def schema_hash(self) -> str | None:
         """Hash of the parameter schema, 16 hex digits."""
-        if self._hash is None:
-            self._hash = schema_hash(self.plan.schema) or ""
-        return self._hash or None
-
-    def rejection(self, call: Call, exc: Exception, label: str) -> ToolError | None:
-        """Return the failure a model's validation error means; None for any other exception."""
-        if not is_validation_error(exc):
-            return None
-        failure = ToolError.from_validation_error(
-            call.tool,
-            exc,
-            call.arguments,
-            label,
-            parameters=tuple(self.parameters.annotations),
-            secret_fields=self.secret_fields if self._secret is None else self._secret,
-        )
-        if call.findings is not None and call.findings.coerce:
-            failure = with_broken_json(failure, call.arguments, label)
-        call.rejection = failure
-        return failure
+        return schema_hash(self.plan.schema)
 
     def misbound(
         self, tool: str, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -459,7 +393,8 @@ class Tool:
     def run(self, call: Call) -> ToolResult[Any]:
         """Run a call of a synchronous tool to its end."""
         try:
-            kwargs, invoke = self._prepare(call)
+            kwargs = self.prepare(call)
+            invoke = self._invoker(call, kwargs)
             token = RUNNING.set(call)
             try:
                 if self.timeout is None:
@@ -483,7 +418,8 @@ class Tool:
             threads: Whether a synchronous function runs in a thread.
         """
         try:
-            kwargs, invoke = self._prepare(call)
+            kwargs = self.prepare(call)
+            invoke = self._invoker(call, kwargs)
             token = RUNNING.set(call)
             try:
                 if not self.is_async:
@@ -501,21 +437,70 @@ class Tool:
             raise
         return self._returned(call, value)
 
-    def _prepare(self, call: Call) -> tuple[dict[str, Any], Callable[..., Any]]:
-        """Return the keyword arguments of the function and what to call with them."""
+    def prepare(self, call: Call) -> dict[str, Any]:
+        """Return the keyword arguments the model sent, validated.
+
+        Raises:
+            ToolError: The arguments are wrong; it says everything that is.
+            Exception: What the parser or a model raises, see ``call.phase``.
+        """
         compiled = self._late.compiled or self.compiled
+        plan = compiled.plan
         if self.idempotent is not None:
             call.idempotent = self.idempotent
-        coerce = DEFAULTS.coerce if self.coerce is None else self.coerce
-        kwargs = compiled.prepare(call, coerce, self.label)
+        raw = call.raw
+        if type(raw) is not dict:
+            call.phase = "parse"
+            raw = parse_arguments(raw, optional=plan.optional)
+            call.phase = "validation"
+        call.arguments = raw
+        call.validation_mode = plan.mode
+        if _call.observers:
+            call.schema_hash = compiled.schema_hash
+        findings = call.findings = Findings(DEFAULTS.coerce if self.coerce is None else self.coerce)
+        kwargs = plan.prepare(raw, findings)
+        if findings.repairs:
+            call.coercions = repairs_of(findings)
+        if findings.phantoms is not None:
+            call.phantom_arguments = tuple(findings.phantoms)
+        if findings.found:
+            call.rejection = rejected_by_checks(
+                call.tool, findings, self.label, secret=compiled.secret_fields
+            )
+            raise call.rejection
+        return kwargs
+
+    def rejection(self, call: Call, exc: Exception) -> ToolError | None:
+        """Return the failure a model's validation error means; None for any other exception."""
+        if not is_validation_error(exc):
+            return None
+        compiled = self._late.compiled or self.compiled
+        failure = ToolError.from_validation_error(
+            call.tool,
+            exc,
+            call.arguments,
+            self.label,
+            parameters=tuple(compiled.parameters.annotations),
+            secret_fields=compiled.secret_fields,
+        )
+        if call.findings is not None and call.findings.coerce:
+            failure = with_broken_json(failure, call.arguments, self.label)
+        call.rejection = failure
+        return failure
+
+    def _invoker(self, call: Call, kwargs: dict[str, Any]) -> Callable[..., Any]:
+        """Return what runs the function by keywords, and add those that the host fills."""
         if self.injected:
             self._inject(call, kwargs)
         call.phase = "handler"
         flow("Executing tool '%s'", call.tool)
-        invoke = compiled.invoker(self.fn)
+        invoke = self.fn
+        positional = self.compiled.parameters.positional_only
+        if positional:
+            invoke = _by_position(invoke, positional)
         if self.yields:
             invoke = _collecting_async(invoke) if self.is_async else _collecting(invoke)
-        return kwargs, invoke
+        return invoke
 
     def _inject(self, call: Call, kwargs: dict[str, Any]) -> None:
         for name in self.injected:
@@ -563,6 +548,16 @@ class Tool:
 
     def __repr__(self) -> str:
         return f"<Tool {self.name!r}>"
+
+
+def _by_position(fn: Callable[..., Any], positional: Mapping[str, Any]) -> Callable[..., Any]:
+    """Return a way to call ``fn`` by keywords, although it takes some by position only."""
+
+    def invoke(**kwargs: Any) -> Any:
+        given = [kwargs.pop(name, default) for name, default in positional.items()]
+        return fn(*given, **kwargs)
+
+    return invoke
 
 
 def _collecting(invoke: Callable[..., Any]) -> Callable[..., list[Any]]:

@@ -167,6 +167,24 @@ def test_a_mark_of_a_tool_is_that_of_its_calls(make_client: MakeClient, by_model
     assert told == {"pay": 2, "put": None, "look": None}
 
 
+@pytest.mark.parametrize("arguments", ["not JSON", {"amount": "x"}])
+def test_a_refused_call_has_the_mark_of_its_tool(
+    make_client: MakeClient, arguments: object
+) -> None:
+    """Whether its arguments could not be read or were wrong: the tool is the same."""
+    transport = MemoryTransport()
+    client = make_client(transport=transport)
+
+    @tool(idempotent=False)
+    def pay(amount: int) -> str:
+        return "paid"
+
+    assert not pay.call(arguments).success
+    assert client.flush()
+    (event,) = transport.events
+    assert event["idempotent"] is False
+
+
 def test_a_mark_is_true_or_false() -> None:
     """Anything else is refused where the tool is made."""
     with pytest.raises(ConfigError, match="idempotent= takes True, False or None"):
