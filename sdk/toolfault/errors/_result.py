@@ -89,9 +89,9 @@ class ToolResult(Generic[T]):
         self.value = value if success else error_value
         self.success = success
         self.error = error
-        self.fields = dict(fields or {})
-        self.error_defaults = dict(error_defaults or {})
-        self.metadata = dict(metadata or {})
+        self.fields = dict(fields) if fields else {}
+        self.error_defaults = dict(error_defaults) if error_defaults else {}
+        self.metadata = dict(metadata) if metadata else {}
         self.exclude_value_from_context = exclude_value_from_context
         self.coercions = tuple(coercions)
 

@@ -63,7 +63,6 @@ def walk(traceback: TracebackType | None) -> tuple[tuple[Frame, ...], int]:
 def raised_chain(error: BaseException) -> list[tuple[BaseException, str]]:
     """Return an exception and what led to it, oldest first, each with its link to the next."""
     chain: list[tuple[BaseException, str]] = [(error, "")]
-    seen = {id(error)}
     while len(chain) < _CHAIN_KEPT:
         present = chain[-1][0]
         cause, context = present.__cause__, present.__context__
@@ -73,9 +72,8 @@ def raised_chain(error: BaseException) -> list[tuple[BaseException, str]]:
             before, link = context, "context"
         else:
             break
-        if id(before) in seen:
+        if any(known is before for known, _ in chain):  # it is its own cause
             break
-        seen.add(id(before))
         chain.append((before, link))
     chain.reverse()
     return chain
