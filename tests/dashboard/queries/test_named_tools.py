@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from itertools import permutations
 
-import numpy as np
-
 from toolfault_dashboard.analysis.comparisons.cells import COUNTS
-from toolfault_dashboard.queries.comparisons.cohort_data import named_tools
+from toolfault_dashboard.queries.comparisons.cohort_data import has_cell, named_tools
 from toolfault_dashboard.queries.comparisons.cohort_segments import ended_of, views_of
 
 
@@ -23,7 +21,7 @@ def test_a_named_tool_is_of_the_same_model_in_whatever_order_rows_come():
     for ordered in permutations(rows):
         (cells,) = views_of(ordered, 1)
         ended = ended_of([("c", said, "1", "", 0, 1, 2)], cells, {})
-        named = named_tools(cells, ended, np.asarray([True]))
+        named = named_tools(cells, ended, ~has_cell(ended, cells))
         assert named.calls.tolist() == [5.0]
         found.add(named.strata)
     assert found == {(("write", "m0", "a"),)}
@@ -35,6 +33,7 @@ def test_each_stratum_of_named_tools_stands_once():
     rows = [(talk, tool, "m", "a", 1, *none) for talk, tool in (("c", "x"), ("d", "y"))]
     (cells,) = views_of(rows, 1)
     said = [(talk, '{"write": 5}', "1", "", 0, 1, 2) for talk in ("c", "d")]
-    named = named_tools(cells, ended_of(said, cells, {}), np.asarray([True, True]))
+    ended = ended_of(said, cells, {})
+    named = named_tools(cells, ended, ~has_cell(ended, cells))
     assert named.strata == (("write", "m", "a"),)
     assert named.by_stratum(named.calls) == [10.0]

@@ -11,7 +11,7 @@ follow-up data, Biometrics 41 (1985) 55-68 (weights n1 n0 / (n1 + n0) of the ris
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import sqrt
 from typing import Final
 
@@ -55,6 +55,9 @@ class Estimate:
         return None if self.variance is None else sqrt(self.variance)
 
 
+_NOTHING: Final = Estimate(value=None, variance=None, clusters=0, n=0)
+
+
 @dataclass(frozen=True, slots=True)
 class _Terms:
     """What every estimate of one metric of one cohort begins with.
@@ -71,6 +74,8 @@ class _Terms:
         strata: Those of the cells in their order, then those that only folded calls have.
         above: Sum of the numerators of each stratum.
         below: Sum of the denominators, folded calls included where they belong to it.
+        of_conversations: Numerator and denominator of each conversation.
+        clusters: Conversations that have a cell.
     """
 
     numerator: Floats
@@ -81,29 +86,57 @@ class _Terms:
     strata: tuple[Stratum, ...]
     above: Floats
     below: Floats
-
-    def merged(self) -> _Terms:
-        """Return the same with all strata as one."""
-        return replace(
-            self,
-            stratum=self.stratum * 0,
-            strata=_ONE,
-            above=self.above.sum(keepdims=True),
-            below=self.below.sum(keepdims=True),
-        )
-
-
-_ONE: Final[tuple[Stratum, ...]] = (("", "", ""),)
+    of_conversations: tuple[Floats, Floats]
+    clusters: int
 
 
 def crude(metric: Metric, cohort: Cohort) -> Estimate:
-    """Return the metric of a cohort as it is."""
-    return _weighted(metric, cohort, {_ONE[0]: 1.0}, merged=True)
+    """Return the metric of a cohort as it is: all strata as one, see `standardised`."""
+    terms = _terms(metric, cohort)
+    above, below = float(terms.above.sum()), float(terms.below.sum())
+    if below <= 0:
+        return _NOTHING
+    ratio = above / below
+    part, whole = terms.of_conversations
+    scores = (part - ratio * whole) / below
+    squares, clusters = float((scores * scores).sum()), terms.clusters
+    if metric.of_calls:  # folded conversations have only successes
+        squares += (ratio / below) ** 2 * cohort.folded.calls_squared
+        clusters += cohort.folded.conversations
+    return _estimate(metric, cohort, ratio, squares, clusters, (above, below))
 
 
 def standardised(metric: Metric, cohort: Cohort, weights: Mapping[Stratum, float]) -> Estimate:
-    """Return the metric of a cohort at the mix *weights*."""
-    return _weighted(metric, cohort, weights, merged=False)
+    """Return the weighted mean of the ratios r_s of a cohort's strata, and its variance.
+
+    The linearised variance is C / (C - 1) times the sum over the C conversations of z ** 2, where
+    z = sum over strata of w_s / N_s * (numerator - r_s * denominator): W. G. Cochran, Sampling
+    Techniques, 3rd ed. (1977), sections 6.3 and 9A.2, with weights w_s taken as fixed.
+    """
+    terms = _terms(metric, cohort)
+    weight = np.asarray([weights.get(stratum, 0.0) for stratum in terms.strata])
+    counts = (weight > 0) & (terms.below > 0)
+    if not counts.any():
+        return _NOTHING
+    # A stratum without a weight is scaled by 0; its conversations count where they have another.
+    below = np.where(counts, terms.below, 1.0)
+    ratio, scale = (np.where(counts, each / below, 0.0) for each in (terms.above, weight))
+    of_part, of_whole = scale[terms.stratum], (scale * ratio)[terms.stratum]
+    numbers = of_part * terms.numerator - of_whole * terms.denominator
+    scores = added(terms.conversation, numbers, terms.conversations)
+    squares, clusters = float((scores * scores).sum()), terms.clusters
+    if not counts.all():
+        has_any = added(terms.conversation, counts[terms.stratum], terms.conversations)
+        clusters = int((has_any > 0).sum())
+    if metric.of_calls:
+        # Folded conversations have only successes: z = - sum(scale_s r_s n_s).
+        factors = dict(zip(terms.strata, (scale * ratio).tolist(), strict=True))
+        squares += _squares_of_folded(factors, cohort.folded)
+        clusters += cohort.folded.conversations
+    sums = float(terms.above[counts].sum()), float(terms.below[counts].sum())
+    chosen = {key for key, own in zip(terms.strata, counts.tolist(), strict=True) if own}
+    value = float((weight * ratio).sum())
+    return _estimate(metric, cohort, value, squares, clusters, sums, chosen)
 
 
 def shared_weights(metric: Metric, before: Cohort, after: Cohort) -> dict[Stratum, float]:
@@ -149,6 +182,11 @@ def _worked_out(metric: Metric, cohort: Cohort) -> _Terms:
         tuple(places),
         added(stratum, numerator, len(places)),
         below,
+        (
+            added(conversation, numerator, cohort.columns.conversations),
+            added(conversation, denominator, cohort.columns.conversations),
+        ),
+        int(np.count_nonzero(np.bincount(conversation))),
     )
 
 
@@ -161,47 +199,37 @@ def _kept(
     return numerator[kept], denominator[kept], cells.conversation[kept], stratum
 
 
-def _weighted(
-    metric: Metric, cohort: Cohort, weights: Mapping[Stratum, float], *, merged: bool
+def _estimate(
+    metric: Metric,
+    cohort: Cohort,
+    value: float,
+    squares: float,
+    clusters: int,
+    sums: tuple[float, float],
+    chosen: Set[Stratum] | None = None,
 ) -> Estimate:
-    """Return the weighted mean of the strata's ratios r_s, and its variance.
+    """Return the estimate with its variance and what it rests on.
 
-    The linearised variance is C / (C - 1) times the sum over the C conversations of z ** 2, where
-    z = sum over strata of w_s / N_s * (numerator - r_s * denominator): W. G. Cochran, Sampling
-    Techniques, 3rd ed. (1977), sections 6.3 and 9A.2, with weights w_s taken as fixed.
+    Args:
+        metric: Of what.
+        cohort: Of which cohort.
+        value: The ratio.
+        squares: Sum over conversations of the squared scores.
+        clusters: Conversations that count.
+        sums: Numerator and denominator.
+        chosen: Strata that count; None for all.
     """
-    terms = _terms(metric, cohort).merged() if merged else _terms(metric, cohort)
-    weight = np.asarray([weights.get(stratum, 0.0) for stratum in terms.strata])
-    counts = (weight > 0) & (terms.below > 0)
-    if not counts.any():
-        return Estimate(value=None, variance=None, clusters=0, n=0)
-    # A stratum without a weight is scaled by 0; its conversations count where they have another.
-    below = np.where(counts, terms.below, 1.0)
-    ratio, scale = (np.where(counts, each / below, 0.0) for each in (terms.above, weight))
-    numbers = terms.numerator - ratio[terms.stratum] * terms.denominator
-    scores = added(terms.conversation, scale[terms.stratum] * numbers, terms.conversations)
-    has_any = added(terms.conversation, counts[terms.stratum], terms.conversations)
-    total = float((scores * scores).sum())
-    clusters = int((has_any > 0).sum())
-    if metric.of_calls:
-        # Folded conversations have only successes: z = - sum(scale_s r_s n_s).
-        factors = dict(zip(terms.strata, (scale * ratio).tolist(), strict=True))
-        total += _squares_of_folded(factors, cohort.folded, merged=merged)
-        clusters += cohort.folded.conversations
-    variance = total * clusters / (clusters - 1) if clusters >= 2 else None
-    value, n, rows = float((weight * ratio).sum()), float(terms.below[counts].sum()), None
+    variance = squares * clusters / (clusters - 1) if clusters >= 2 else None
+    above, n = sums
+    rows: int | None = None
     if cohort.rows is not None and cohort.squares is not None:
-        chosen = {key for key, own in zip(terms.strata, counts.tolist(), strict=True) if own}
-        above = float(terms.above[counts].sum())
-        own, squared = (
-            _added(metric, each, chosen, merged=merged) for each in (cohort.rows, cohort.squares)
-        )
+        own, squared = (_sums(metric, each, chosen) for each in (cohort.rows, cohort.squares))
         n = equivalent(Amount(int(own[0]), above, squared[0]), Amount(int(own[1]), n, squared[1]))
         rows = int(own[1])
     return Estimate(value=value, variance=variance, clusters=clusters, n=n, rows=rows)
 
 
-def _squares_of_folded(factors: Mapping[Stratum, float], folded: Folded, *, merged: bool) -> float:
+def _squares_of_folded(factors: Mapping[Stratum, float], folded: Folded) -> float:
     """Return the sum over folded conversations of (sum over strata of factor * calls) ** 2.
 
     Senders count the squares of the calls of each tool, and those of all calls together. The
@@ -215,7 +243,7 @@ def _squares_of_folded(factors: Mapping[Stratum, float], folded: Folded, *, merg
     for (tool, *_), own in folded.calls.items():
         calls[tool] = calls.get(tool, 0.0) + own
     squares = {tool: folded.of_tools.get(tool, (0, 0.0))[1] for tool in calls}
-    if merged or not all(squares.values()):
+    if not all(squares.values()):
         return heaviest * heaviest * folded.calls_squared
     alone = with_factor = roots = with_factors = 0.0
     groups: dict[tuple[str, ...], list[tuple[float, float]]] = {}
@@ -239,10 +267,8 @@ def _squares_of_folded(factors: Mapping[Stratum, float], folded: Folded, *, merg
     )
 
 
-def _added(
-    metric: Metric, cohort: Cohort, chosen: Set[Stratum], *, merged: bool
-) -> tuple[float, float]:
-    """Return numerator and denominator of the *chosen* strata."""
-    terms = _terms(metric, cohort).merged() if merged else _terms(metric, cohort)
-    counts = [stratum in chosen for stratum in terms.strata]
+def _sums(metric: Metric, cohort: Cohort, chosen: Set[Stratum] | None) -> tuple[float, float]:
+    """Return numerator and denominator of the *chosen* strata, or of all."""
+    terms = _terms(metric, cohort)
+    counts = [chosen is None or stratum in chosen for stratum in terms.strata]
     return float(terms.above[counts].sum()), float(terms.below[counts].sum())

@@ -28,7 +28,14 @@ from toolfault_dashboard.queries.comparisons.cohort_segments import Counted, End
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.windows import window
 
-__all__ = ["beyond_rows", "cohort_data", "ended_in_window", "named_tools", "with_named"]
+__all__ = [
+    "beyond_rows",
+    "cohort_data",
+    "ended_in_window",
+    "has_cell",
+    "named_tools",
+    "with_named",
+]
 
 
 def cohort_data(label: str, scope: Scope, found: Segment) -> Cohort:
@@ -43,16 +50,17 @@ def cohort_data(label: str, scope: Scope, found: Segment) -> Cohort:
     within = np.zeros(len(cells.names), dtype=np.bool_)
     within[ended.conversation[after & before]] = True
     calls = {cells: np.where(within[cells.conversation], found.more, 0.0)}
-    beside = None
+    beside, there = None, has_cell(ended, cells)
     if not scope.query.has("tool"):  # else what a conversation named beside them does not count
-        beside = named_tools(cells, ended, within)
+        beside = named_tools(cells, ended, ~there & within[ended.of])
         calls[beside] = beside.calls
+        there |= within[ended.of]
     calls = _at_most(counted, calls)
     by_stratum: Counter[Stratum] = Counter()
     for block, more in calls.items():
         by_stratum.update(dict(zip(block.strata, block.by_stratum(more), strict=True)))
     # The counters hold every conversation in the minute of its end, those with a failure too.
-    known = ended_in_window(ended, cells, window(scope), beside=beside)
+    known = ended_in_window(ended, cells, there, window(scope))
     folded = replace(
         beyond_rows(found.counted, known, of_tools=scope.query.has("tool")),
         calls={
@@ -67,11 +75,7 @@ def cohort_data(label: str, scope: Scope, found: Segment) -> Cohort:
 
 
 def ended_in_window(
-    ended: Ended,
-    cells: Columns,
-    own: tuple[int | None, int | None],
-    *,
-    beside: Columns | None = None,
+    ended: Ended, cells: Columns, there: NDArray[np.bool_], own: tuple[int | None, int | None]
 ) -> Counted:
     """Return what senders counted of conversations that are known as rows too.
 
@@ -81,14 +85,11 @@ def ended_in_window(
     Args:
         ended: What conversations said at their end.
         cells: The cells.
+        there: Which pairs of conversation and tool are known, by a cell or by what was named.
         own: The window, of which the conversations are counted that ended in it.
-        beside: Further cells.
     """
     since, until = own
     tools = {tool: number for number, tool in enumerate(ended.tools)}
-    there = _has_cell(ended, cells, tools)
-    if beside is not None:
-        there |= _has_cell(ended, beside, tools)
     width = max(1, len(tools))
     chosen = np.full(len(ended.at), True) if since is None else ended.at >= since
     if until is not None:
@@ -120,7 +121,7 @@ def ended_in_window(
     pairs = set(zip(ended.of[there].tolist(), ended.tool[there].tolist(), strict=True))
     for place, calls in ends:
         for tool, number in calls.items():
-            if (place, tools[tool]) in pairs:
+            if (place, tools.get(tool)) in pairs:
                 found.conversations_of[tool] += 1
                 found.squared_of[tool] += number * number
     return found._replace(
@@ -129,14 +130,15 @@ def ended_in_window(
     )
 
 
-def _has_cell(ended: Ended, cells: Columns, tools: dict[str, int]) -> NDArray[np.bool_]:
-    """Return which pairs of *ended* have a cell; *tools* takes in the tools of all cells."""
+def has_cell(ended: Ended, cells: Columns) -> NDArray[np.bool_]:
+    """Return which pairs of conversation and tool in *ended* have a cell."""
+    tools = {tool: number for number, tool in enumerate(ended.tools)}
     own = numbered((tool for tool, *_ in cells.strata), tools)
     width = max(1, len(tools))
     return np.isin(ended.of * width + ended.tool, cells.conversation * width + own[cells.stratum])
 
 
-def named_tools(cells: Columns, ended: Ended, whole: NDArray[np.bool_]) -> Columns:
+def named_tools(cells: Columns, ended: Ended, missing: NDArray[np.bool_]) -> Columns:
     """Return what conversations named beside their cells: all of these calls were only counted.
 
     Of the columns of the cells that are returned calls alone take room.
@@ -144,10 +146,8 @@ def named_tools(cells: Columns, ended: Ended, whole: NDArray[np.bool_]) -> Colum
     Args:
         cells: The cells.
         ended: What their conversations said at their end.
-        whole: Which conversations to do that for.
+        missing: Of which pairs of conversation and tool, which have no cell, to do that.
     """
-    tools = {tool: number for number, tool in enumerate(ended.tools)}
-    missing = ~_has_cell(ended, cells, tools) & whole[ended.of]
     of = ended.of[missing]
     # A conversation is of one model and one agent, but for few; of these the first by name tells,
     # since rows come in any order.
@@ -157,7 +157,7 @@ def named_tools(cells: Columns, ended: Ended, whole: NDArray[np.bool_]) -> Colum
     first = np.full(len(cells.names), len(by_name), dtype=np.int64)
     np.minimum.at(first, cells.conversation, rank[cells.stratum])
     width = len(by_name) + 1
-    pairs, place = distinct(ended.tool[missing] * width + first[of], len(tools) * width)
+    pairs, place = distinct(ended.tool[missing] * width + first[of], len(ended.tools) * width)
     named = ((ended.tools[pair // width], *by_name[pair % width][1:]) for pair in pairs.tolist())
     strata: dict[Stratum, int] = {}
     stratum = numbered(named, strata)[place]

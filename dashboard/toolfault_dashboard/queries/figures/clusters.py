@@ -57,6 +57,7 @@ from toolfault_dashboard.analysis.comparisons.metrics import METRICS
 from toolfault_dashboard.queries.comparisons.cohort_data import (
     beyond_rows,
     ended_in_window,
+    has_cell,
     named_tools,
     with_named,
 )
@@ -371,11 +372,13 @@ def _settled(segment: Segment, own: _Window, *, of_tools: bool) -> _Settled:
     is_whole = np.zeros(len(cells.names), dtype=np.bool_)
     is_whole[ended.conversation[whole]] = True
     more = np.where(is_whole[cells.conversation], segment.more, 0.0)
+    there = has_cell(ended, cells)
     if not of_tools:
-        beside = named_tools(cells, ended, is_whole)
+        beside = named_tools(cells, ended, ~there & is_whole[ended.of])
         cells, more = with_named(cells, beside), np.concatenate([more, beside.calls])
+        there |= is_whole[ended.of]
     reported, named = _moments_of([cells, cells.with_calls(more)], codes)
-    return _Settled(reported, named, ended_in_window(ended, cells, own))
+    return _Settled(reported, named, ended_in_window(ended, cells, there, own))
 
 
 def _moments_of(views: Sequence[Columns], codes: CodeColumns) -> list[CallClusters]:
