@@ -21,7 +21,12 @@ from toolfault_dashboard.analysis.comparisons.differences import (
     difference_of_rates,
 )
 from toolfault_dashboard.analysis.comparisons.effect import compare
-from toolfault_dashboard.analysis.comparisons.estimates import Estimate, crude, shared_weights
+from toolfault_dashboard.analysis.comparisons.estimates import (
+    Estimate,
+    crude,
+    shared_weights,
+    standardised,
+)
 from toolfault_dashboard.analysis.comparisons.metrics import METRICS
 
 RATE = METRICS[0]
@@ -87,10 +92,12 @@ def test_folding_successes_away_changes_no_figure(pairs: list[tuple[int, int]]) 
             calls_squared=float(sum(c.calls**2 for c in quiet)),
         ),
     )
+    mix = {("t", "m", "a"): 1.0}
     for metric in METRICS[:2]:
-        a, b = crude(metric, whole), crude(metric, folded)
-        assert (a.value, a.clusters, a.n) == (b.value, b.clusters, b.n)
-        assert a.variance == pytest.approx(b.variance, rel=1e-9, abs=1e-15)
+        a = crude(metric, whole)
+        for b in (crude(metric, folded), standardised(metric, folded, mix)):
+            assert (a.value, a.clusters, a.n) == (b.value, b.clusters, b.n)
+            assert a.variance == pytest.approx(b.variance, rel=1e-9, abs=1e-15)
 
 
 @given(st.integers(1, 40), st.integers(1, 60), st.integers(0, 40), st.integers(0, 60))
