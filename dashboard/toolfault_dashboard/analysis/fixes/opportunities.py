@@ -11,7 +11,7 @@ calls of other tools to the one that opened the chain. So the costs add up to th
 chains as far as all their failures are looked at. A chain that was abandoned counts once, too:
 under the last of its failures that is looked at, after which the model gave up.
 
-What there is one of per failure is a named tuple: of two weeks there may be 200,000.
+What there is one of per failure is a named tuple: of a day there may be 100,000.
 """
 
 from __future__ import annotations
