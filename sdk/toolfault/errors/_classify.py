@@ -22,13 +22,14 @@ _STATUS = ("status_code", "status", "response")  # where client libraries keep a
 _MOST_KINDS = 500
 _args_of: Any = BaseException.__dict__["args"].__get__
 _qualified: Any = type.__dict__["__qualname__"].__get__
-_attributes_of: Any = object.__getattribute__
+_attributes_of: Any = BaseException.__dict__["__dict__"].__get__  # whatever its class says
 
 
 class ExceptionKind(NamedTuple):
     """What is the same for all exceptions of a class; worked out once.
 
     Attributes:
+        cls: The class, which lives as long as this.
         name: Qualified name of the class.
         module: Its module.
         full_name: See `exception_name`.
@@ -39,6 +40,7 @@ class ExceptionKind(NamedTuple):
             quote values.
     """
 
+    cls: type
     name: str
     module: str
     full_name: str
@@ -48,23 +50,25 @@ class ExceptionKind(NamedTuple):
     quotes_values: bool
 
 
-_kinds: dict[type, ExceptionKind] = {}
+# By the id of the class: its metaclass may hash and compare as it likes, or not at all.
+_kinds: dict[int, ExceptionKind] = {}
 
 
 def kind_of(exc: BaseException) -> ExceptionKind:
     """The kind of *exc*."""
     cls = type(exc)
-    kind = _kinds.get(cls)
+    kind = _kinds.get(id(cls))
     if kind is None:
         if len(_kinds) >= _MOST_KINDS:
             _kinds.clear()
         bases = _types.mro(cls)
-        kind = _kinds[cls] = ExceptionKind(
+        kind = _kinds[id(cls)] = ExceptionKind(
+            cls,
             _qualified(cls),
             _types.module_name(cls),
             exception_name(exc),
             _code_of_class(exc, {_types.name_of(base) for base in bases}),
-            any(_types.has(exc, name) for name in _STATUS),
+            any(_types.defines(base, name) for base in bases for name in _STATUS),
             _types.has_own(exc, "__str__"),
             any(_is_of_validation(base) for base in bases),
         )
@@ -118,9 +122,7 @@ def seed_code(text: str) -> str | None:
 def code_of(exc: BaseException) -> ToolErrorCode:
     """The code of an exception by its type and its typed status, never by its text."""
     kind = kind_of(exc)
-    if kind.code is not ToolErrorCode.TIMEOUT and (
-        kind.has_status or _attributes_of(exc, "__dict__")
-    ):
+    if kind.code is not ToolErrorCode.TIMEOUT and (kind.has_status or _attributes_of(exc)):
         status = _status(exc)
         if status is not None and status >= 400:
             limited = status == 429

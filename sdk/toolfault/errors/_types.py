@@ -89,6 +89,11 @@ def items_of(value: object, most: int | None = None) -> list[Any]:
     return []
 
 
+def defines(cls: type, name: str) -> bool:
+    """Whether *cls* itself, not a base of it, has the attribute *name*."""
+    return name in _dict_of(cls)
+
+
 def has(value: object, name: str) -> bool:
     """Whether *value* has the attribute *name* by its class or in itself, not by `__getattr__`."""
     for base in _mro_of(type(value)):

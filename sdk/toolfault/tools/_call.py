@@ -226,7 +226,7 @@ def has_handler() -> bool:
 # The call that runs right now in this context, for logs and for errors a tool reports itself.
 
 _MARK = "_toolfault_reported"
-_attributes_of: Any = object.__getattribute__  # runs no code of the error's class
+_attributes_of: Any = BaseException.__dict__["__dict__"].__get__  # whatever its class says
 _MAX_CAUSES = 10  # a chain of causes may be circular; ten links are more than any real one has
 
 
@@ -336,7 +336,7 @@ def mark_reported(error: BaseException | None, tool: str | None = None) -> None:
         if error is None:
             return
         if is_same or isinstance(error, ToolError):
-            _attributes_of(error, "__dict__")[_MARK] = tool
+            _attributes_of(error)[_MARK] = tool
         is_same = is_same and error.__cause__ is not None
         error = error.__cause__ or error.__context__
 
@@ -353,7 +353,7 @@ def was_reported(error: BaseException, tool: str | None = None) -> bool:
     for _ in range(_MAX_CAUSES):
         if told is None:
             return False
-        marks = _attributes_of(told, "__dict__")
+        marks = _attributes_of(told)
         if _MARK in marks and (told is error or tool is None or marks[_MARK] == tool):
             return True
         told = told.__cause__

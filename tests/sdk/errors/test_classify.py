@@ -189,3 +189,44 @@ def test_only_errors_of_validation_libraries_are_validation_errors() -> None:
     assert not is_validation_error(ValidationErrorOfOurs())
     assert not is_validation_error(ValueError("x"))
     assert not is_validation_error("x")
+
+
+class Unhashable(type):
+    """A metaclass that compares classes, and so forgot how to hash them."""
+
+    def __eq__(cls, other: object) -> bool:
+        return cls is other
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class UnhashableError(ValueError, metaclass=Unhashable):
+    """An exception whose class is in no dict."""
+
+
+class NoAttributesError(Exception):
+    """An exception that says its attributes by code of its own."""
+
+    @property
+    def __dict__(self):  # type: ignore[override]
+        raise SystemExit(3)
+
+
+@pytest.mark.parametrize("error", [UnhashableError("boom"), NoAttributesError("boom")])
+def test_no_code_of_a_class_or_its_metaclass_runs(error: Exception) -> None:
+    """[S1] What is known of a class is found whatever the class, or its own class, does."""
+    failure = ToolError.from_exception("t", error)
+
+    assert failure.code.value == "internal_error"
+    assert "internal: boom — exception: " in failure.render("system")
+    assert not is_validation_error(error)
+
+
+def test_classes_of_one_name_are_told_apart() -> None:
+    """What is known of a class is that class's own, also after thousands of others."""
+    codes = {0: "rate_limited", 1: "timeout", 2: "internal_error"}
+    for number in range(3_000):
+        kind = number % 3
+        bases = (TimeoutError,) if kind == 1 else (ValueError,)
+        made = type("Made", bases, {"status_code": 429} if kind == 0 else {})
+        assert ToolError.from_exception("t", made("m")).code.value == codes[kind]
