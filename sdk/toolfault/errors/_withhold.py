@@ -41,8 +41,9 @@ def hide(error: ToolError, values: Sequence[str]) -> None:
     """Take *values* out of the texts of *error*, which whoever wrote them may quote."""
     state = error.__dict__
     for name in _QUOTING:
-        state[name] = without(state.get(name), values)
-    error.args = (error.tool, state["_message"] or "")
+        if state.get(name):
+            state[name] = without(state[name], values)
+    error.args = (error.tool, error._message)  # noqa: SLF001 - changed in place
     state["_issues"] = tuple(issue.without(values) for issue in state.get("_issues", ()))
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Coroutine, Iterable, Mapping
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from importlib import import_module
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from toolfault._forks import loading
 from toolfault.errors import (
@@ -44,6 +44,8 @@ from toolfault.tools._signature import (
 )
 from toolfault.tools._specs import spec_of
 from toolfault.tools._threads import await_within, call_in_thread, call_within
+
+T = TypeVar("T")
 
 # Reading what the decorator was given, while a mistake can still be shown at the decoration.
 
@@ -169,6 +171,22 @@ def argument_names(fn: Callable[..., Any]) -> tuple[str, ...]:
 # A tool made ready to be called, once: its plan of validation and how its function is invoked.
 
 
+class _once(Generic[T]):  # noqa: N801 - a decorator
+    """A `cached_property` without a lock.
+
+    Before Python 3.12 that one has a lock for all objects of a class, which a process that is
+    forked while another thread looks at a schema would never get again.
+    """
+
+    def __init__(self, find: Callable[[Any], T]) -> None:
+        self._find = find
+
+    def __get__(self, owner: Any, _: object = None) -> T:
+        found = self._find(owner)
+        owner.__dict__[self._find.__name__] = found
+        return found
+
+
 class Compiled:
     """What is worked out once per tool, on its first call.
 
@@ -190,7 +208,7 @@ class Compiled:
             properties = None
         return tuple(properties or self.parameters.annotations)
 
-    @cached_property
+    @_once
     def secret_fields(self) -> frozenset[str]:
         """Names of the fields that the schema marks as secret, as pydantic does a ``SecretStr``."""
         try:
@@ -198,7 +216,7 @@ class Compiled:
         except Exception:  # noqa: BLE001 - a model that cannot say its schema
             return frozenset()
 
-    @cached_property
+    @_once
     def schema_hash(self) -> str | None:
         """Hash of the parameter schema, 16 hex digits."""
         return schema_hash(self.plan.schema)

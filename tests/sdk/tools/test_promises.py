@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import subprocess
+import sys
 import threading
 from typing import Any
 
@@ -211,3 +213,63 @@ def test_many_threads_at_once(records: list[CallRecord]) -> None:
 
     assert results == {n: n * n for n in range(16)}
     assert len(records) == 16
+
+
+def test_a_failure_without_a_message_beside_a_secret(records: list[CallRecord]) -> None:
+    """[S11] A failure composed of its field is told as such, whatever is taken out of its texts."""
+
+    @tool
+    def login(user: str, password: str) -> None:
+        raise ToolError("login", field="user", code="not_found")
+
+    result = login.call({"user": "ann", "password": "hunter2hunter2"})
+
+    assert result.content == "Error: Invalid parameter value for user: Not found"
+    assert [record.error.code.value for record in records if record.error] == ["not_found"]
+
+
+FORK = """
+import os, sys, threading
+import toolfault
+
+looking, may_go_on = threading.Event(), threading.Event()
+
+@toolfault.tool
+def slow(a: int) -> int:
+    return a
+
+@toolfault.tool
+def quick(a: int) -> int:
+    return a
+
+plan = slow.tool.compiled.plan
+schema = type(plan).schema
+
+def look(self):
+    if self is plan:
+        looking.set()
+        may_go_on.wait(60)
+    return schema(self)
+
+type(plan).schema = look
+thread = threading.Thread(target=slow.call, args=({"a": "x"},))
+thread.start()
+assert looking.wait(60)
+pid = os.fork()
+if pid == 0:
+    os._exit(0 if quick.call({"a": "x"}).is_error else 1)
+timer = threading.Timer(10, os.kill, (pid, 9))
+timer.start()
+code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+timer.cancel()
+may_go_on.set()
+thread.join()
+os._exit(abs(code))
+"""
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_fork_while_a_thread_looks_at_a_schema() -> None:
+    """[S7] The child calls tools of its own, although no thread of it will finish the look."""
+    done = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
