@@ -172,6 +172,8 @@ class ToolError(ToolfaultError):
         if message is None and _is_message(tool, given):
             given["message"] = given.pop("tool")
         super().__init__(given.get("tool"), given.get("message"))
+        if type(self) is not ToolError:
+            self.__dict__.update(_NOTHING_GIVEN)
         self._assign(given)
 
     @classmethod
@@ -241,7 +243,10 @@ class ToolError(ToolfaultError):
         if count > len(state["_issues"]):
             state["_issues_total"] = count
         if cause is not None:
-            error.__cause__ = cause
+            try:
+                error.__cause__ = cause
+            except TypeError:  # no exception, of a host that is not type-checked
+                error.__cause__ = None
         if count == 1 and first.field != ROOT:
             state["field"], state["expected"] = first.field, first.expected
             state["received"], state["received_type"] = first.received, first.received_type
@@ -258,6 +263,8 @@ class ToolError(ToolfaultError):
         """
         error = cls.__new__(cls)
         state = error.__dict__
+        if cls is not ToolError:
+            state.update(_NOTHING_GIVEN)
         state["tool"], state["_message"] = _text("tool", tool), message
         state["code"], state["category"] = code, category
         internal = category is ErrorCategory.INTERNAL  # see `_default_audience`
@@ -747,6 +754,15 @@ _TOGETHER = frozenset(
     }
 )
 
+
+# Kept by an error of a subclass, whose own attributes and methods may have any of these names.
+_NOTHING_GIVEN: dict[str, Any] = {
+    name: ToolError.__dict__[name]
+    for name in (
+        *(*_LIMITS, *_NORMAL_FORMS, "received", "stand_in", "adapter_failed"),
+        *("_message", "_issues", "_issues_total", "_event_id", "_exception_type"),
+    )
+}
 
 _ARGUMENTS = (*(name for name in _LIMITS if name != "told"), *_NORMAL_FORMS, *_TOGETHER)
 _KIND_OF_FAILURE = ("code", "category", "audience")

@@ -7,6 +7,7 @@ import pickle
 import threading
 import traceback
 import uuid
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -291,3 +292,45 @@ def test_issues_are_values() -> None:
     assert one != one.with_(field="b")
     with pytest.raises(TypeError, match="fild"):
         one.with_(fild="b")
+
+
+class Named(ToolError):
+    """A failure of a project whose own attributes and methods have names of ours."""
+
+    snippet = b"bytes"  # type: ignore[assignment]
+    told = 5  # type: ignore[assignment]
+    kind = "strange"  # type: ignore[assignment]
+    _message = "another"
+
+    def field(self) -> None:  # type: ignore[override]
+        """Do something of the project's."""
+
+    reason = context = field  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda cls: cls("t", "m"),
+        lambda cls: cls.from_exception("t", ValueError("m")),
+        lambda cls: cls.from_issues("t", [Issue("a", "wrong_type", "m")]),
+    ],
+)
+def test_attributes_of_a_subclass_are_not_ours(
+    made: Callable[[type[ToolError]], ToolError],
+) -> None:
+    """[P-05] What a subclass defines under the name of an argument says nothing of a failure."""
+    error, plain = made(Named), made(ToolError)
+
+    for twin in (error, copy.copy(error), pickle.loads(pickle.dumps(error))):
+        assert twin.renderings() == plain.renderings()
+        assert twin.to_llm_payload() == plain.to_llm_payload()
+
+
+def test_a_cause_that_is_no_exception_is_left_out() -> None:
+    """[P-04] Of a host that is not type-checked."""
+    strange: Any = "no exception"
+
+    error = ToolError.from_issues("t", [Issue("a", "wrong_type", "m")], cause=strange)
+
+    assert error.__cause__ is None
