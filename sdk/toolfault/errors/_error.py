@@ -233,7 +233,7 @@ class ToolError(ToolfaultError):
                 code = ToolErrorCode.INVALID_INPUT
             if issue.hint:
                 has_hints = True
-        error = cls._made(tool, "", code, ErrorCategory.PARAMETER)
+        error = cls._made(tool, "", code, ErrorCategory.PARAMETER, cause)
         state = error.__dict__
         if context != "parameters":
             state["context"] = _text("context", context)
@@ -242,11 +242,6 @@ class ToolError(ToolfaultError):
         ToolError._set_issues(error, issues)
         if count > len(state["_issues"]):
             state["_issues_total"] = count
-        if cause is not None:
-            try:
-                error.__cause__ = cause
-            except TypeError:  # no exception, of a host that is not type-checked
-                error.__cause__ = None
         if count == 1 and first.field != ROOT:
             state["field"], state["expected"] = first.field, first.expected
             state["received"], state["received_type"] = first.received, first.received_type
@@ -255,9 +250,14 @@ class ToolError(ToolfaultError):
 
     @classmethod
     def _made(
-        cls, tool: str, message: str, code: ToolErrorCode, category: ErrorCategory
+        cls,
+        tool: str,
+        message: str,
+        code: ToolErrorCode,
+        category: ErrorCategory,
+        cause: BaseException | None,
     ) -> ToolError:
-        """A failure with these four, set at once: most are made here.
+        """A failure with these, set at once: most are made here.
 
         The constructor finds out one by one what else it was given.
         """
@@ -270,6 +270,11 @@ class ToolError(ToolfaultError):
         internal = category is ErrorCategory.INTERNAL  # see `_default_audience`
         state["audience"] = Audience.SYSTEM if internal else Audience.LLM
         error.args = (state["tool"], message)
+        if cause is not None:
+            try:  # noqa: SIM105 - `suppress` is two calls more
+                error.__cause__ = cause
+            except TypeError:  # no exception, of a host that is not type-checked
+                pass
         return error
 
     @classmethod
@@ -315,8 +320,7 @@ class ToolError(ToolfaultError):
             category = ErrorCategory.PARAMETER
         else:
             text, code, category = text or class_name(exc), code_of(exc), ErrorCategory.INTERNAL
-        error = cls._made(tool, plain(text, _LONGEST_TEXT), code, category)
-        error.__cause__ = exc
+        error = cls._made(tool, plain(text, _LONGEST_TEXT), code, category, exc)
         error.quotes_exception = True
         return error
 
