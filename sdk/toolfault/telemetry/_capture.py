@@ -162,7 +162,7 @@ def _raised(cause: BaseException, *, quoting: bool, is_call: bool) -> tuple[Rais
         kind = kind_of(error)
         frames: tuple[Frame, ...] = ()
         omitted = 0
-        if is_call or not kind.quotes_values:
+        if is_call or error is not cause or not kind.quotes_values:
             frames, omitted = walk(error.__traceback__)
         if kind.quotes_values:
             text = _first_line_of(error, quoting=quoting)

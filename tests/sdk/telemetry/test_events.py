@@ -250,6 +250,23 @@ def test_arguments_refused_before_the_tool_ran_have_no_traceback(
     assert ("traceback" in exception) is has_frames
 
 
+def test_what_led_to_a_refusal_keeps_its_frames(make_client: MakeClient) -> None:
+    """Only the refusal lies between us and the library; another was raised by code of the host."""
+    transport = MemoryTransport()
+    client = make_client(transport=transport)
+    with pytest.raises(ValueError, match="1 validation error") as before:
+        Doubled.model_validate({"number": "x"})
+    with pytest.raises(ValueError, match="1 validation error") as refusal:
+        Doubled.model_validate({"number": "y"})
+    refusal.value.__cause__ = before.value
+    client.capture_failure(
+        ToolError.from_validation_error("ask", refusal.value).with_(phase="validation")
+    )
+
+    text = the_event(client, transport)["error"]["exception"]["traceback"]
+    assert text.count("test_events.py") == 1
+
+
 def test_names_of_code_that_was_made_of_a_secret_leave_without_it(make_client: MakeClient) -> None:
     """A class of exceptions, its module, a file and a function may be named by data."""
     transport = MemoryTransport()
