@@ -579,9 +579,10 @@ class ToolError(ToolfaultError):
         """Pickle the attributes.
 
         The cause goes along only when it is a built-in exception of plain arguments: any other
-        one may refuse to be pickled, or worse, to be unpickled. Its type name always goes along.
+        one may refuse to be pickled, or worse, to be unpickled. Its type name always goes along,
+        and so do defaults: who reads it may have a version that has none on the class.
         """
-        state = dict(self.__dict__)
+        state = {**_NOTHING_GIVEN, **self.__dict__}
         state["_event_id"] = self.event_id
         state["retry_context"] = self._plain_context()
         state["_exception_type"] = self.exception_type

@@ -327,6 +327,19 @@ def test_attributes_of_a_subclass_are_not_ours(
         assert twin.to_llm_payload() == plain.to_llm_payload()
 
 
+def test_what_is_pickled_says_also_what_was_not_given() -> None:
+    """[P-04] A version without defaults on the class reads an error as this one does."""
+    error = ToolError.from_issues("t", [Issue("a", "wrong_type", "m")])
+
+    state: Any = error.__reduce__()[2]
+
+    assert {name for name in ToolError.__annotations__ if not hasattr(ToolError, name)} <= set(
+        state
+    )
+    assert {"snippet", "tool_requested", "adapter_failed", "_event_id", "_message"} <= set(state)
+    assert {"snippet", "tool_requested", "adapter_failed"}.isdisjoint(error.__dict__)
+
+
 def test_a_cause_that_is_no_exception_is_left_out() -> None:
     """[P-04] Of a host that is not type-checked."""
     strange: Any = "no exception"
