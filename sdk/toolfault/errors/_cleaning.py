@@ -245,10 +245,26 @@ def _look_at(
 
 
 def without(text: Any, values: Sequence[str]) -> Any:
-    """*text*, or None where there is none, with `[REDACTED]` in the place of *values*."""
+    """*text*, or None where there is none, with `[REDACTED]` in the place of *values*.
+
+    A value may be part of the name that another secret is recognised by: `pass` of `password=x`.
+    Such a secret goes first.
+    """
     for value in values if text else ():
-        text = text.replace(value, REDACTED)
+        if value in text:
+            if not _NO_NAME.search(value) or is_marker(value):
+                text = redact_text(text)
+            text = text.replace(value, REDACTED)
     return text
+
+
+_NO_NAME = re.compile(r"[^\w\-.]")
+_SCHEME = re.compile("bearer|basic", re.IGNORECASE)
+
+
+def is_marker(value: str) -> bool:
+    """Whether what follows *value* in a text would be recognised as a secret by it."""
+    return is_secret_key(value) or _SCHEME.search(value) is not None
 
 
 # Secrets in another encoding: base64, hexadecimal, percent codes, escapes, NUL-padded text.

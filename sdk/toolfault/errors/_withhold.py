@@ -11,7 +11,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 
-from toolfault.errors._cleaning import safe_repr, to_jsonable, type_and_size, without
+from toolfault.errors._cleaning import (
+    is_marker,
+    redact_text,
+    safe_repr,
+    to_jsonable,
+    type_and_size,
+    without,
+)
 from toolfault.errors._codes import REDACTED
 from toolfault.errors._error import STANDARD_WORDS, ToolError, stands_alone, values_in_repr, wordish
 from toolfault.errors._foreign import KEYWORD_CODES, TYPE_CODES
@@ -152,6 +159,8 @@ class _Known:
         windows = len(text) // _WINDOW
         if self.too_many or windows * len(self._all) > _MOST_SOUGHT:
             return _TOO_LARGE
+        if any(is_marker(form) for form in self._short if form in text):
+            text = redact_text(text)  # which nobody could any more, without that value
         if self._long:
             text = self._without_fragments(text)
         return _without_short(text, self._short, shortest=_SHORTEST, allowed=allowed)

@@ -80,6 +80,35 @@ def test_secrets_leave_neither_in_texts_nor_in_tracebacks(make_client: MakeClien
         assert secret not in sent, name
 
 
+@pytest.mark.parametrize(
+    "value", ["pass", "word", "api_key", "my_api_key", "my_api_key=", "Bearer"]
+)
+@pytest.mark.parametrize("name", ["user", "password"])
+@pytest.mark.parametrize("capture_values", [True, False])
+def test_a_value_that_names_a_secret_does_not_uncover_it(
+    name: str, value: str, capture_values: bool, make_client: MakeClient
+) -> None:
+    """[S11] Taken out of a text, `password` would leave the host's own behind: `=x`."""
+    transport = MemoryTransport()
+    client = make_client(transport=transport, capture_values=capture_values)
+    text = (
+        "no login: password=hunter2hunter2, my_api_key=hunter3hunter3, Bearer hunter4hunter4hunter4"
+    )
+
+    @toolfault.tool
+    def login(user: str = "", password: str = "") -> None:
+        """Fail."""
+        raise RuntimeError(text) if name == "user" else ToolError("login", text, "invalid_input")
+
+    error = login.call({name: value}).error
+    assert error is not None
+    told = [*error.renderings().values(), json.dumps(error.to_llm_payload())]
+    assert client.flush(20)
+    for secret in ("hunter2", "hunter3", "hunter4"):
+        assert secret not in json.dumps(transport.batches)
+        assert all(secret not in rendering for rendering in told)
+
+
 class Account(BaseModel):
     """A model whose errors quote what they validated."""
 
