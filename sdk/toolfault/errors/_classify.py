@@ -28,6 +28,8 @@ _attributes_of: Any = BaseException.__dict__["__dict__"].__get__  # whatever its
 class ExceptionKind(NamedTuple):
     """What is the same for all exceptions of a class; worked out once.
 
+    What becomes of the class after its first failure (a status that it is given, say) is not seen.
+
     Attributes:
         cls: The class, which lives as long as this.
         name: Qualified name of the class.
