@@ -780,6 +780,19 @@ BREAKS: Final = (
         ),
     ),
     Break(
+        name="rare-calls-squared-in-part",
+        promise="Intervals over calls sampled below 1 in 10,000 are too narrow.",
+        file="dashboard/toolfault_dashboard/queries/counting/rollups.py",
+        old='    ("beyond", [literal(0), literal(0.0), _stand_for(0.001)]),\n',
+        new="",
+        found_by=(
+            (
+                "tests/dashboard/queries/test_columnar.py::"
+                "test_calls_that_stand_for_any_number_have_their_whole_squares"
+            ),
+        ),
+    ),
+    Break(
         name="collector-everybody-copies-the-log",
         promise="Two connections copy SQLite's log, so acknowledged rows may be lost.",
         file="collector/toolfault_collector/storage/database/engine.py",

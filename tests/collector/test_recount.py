@@ -102,6 +102,8 @@ def test_sampled_calls_stand_for_those_not_sent(engine: Engine) -> None:
         success(sample_rate=0.7),
         success(),
         success("u", sample_rate=1e-300),
+        failure("u", sample_rate=1e-5),
+        failure("u", sample_rate=1e-4),
     ]
     with write_transaction(engine) as conn:
         project_id = ensure_project(conn, "demo")
@@ -112,18 +114,24 @@ def test_sampled_calls_stand_for_those_not_sent(engine: Engine) -> None:
                 (row.tool, row.name): (row.failures, row.calls)
                 for row in conn.execute(select(failure_counts).where(kept.by == by))
             }
-            for by in ("unsent", "squared")
+            for by in ("unsent", "squared", "beyond")
         }
 
     assert sums["unsent"] == {
         ("http_request", "wrong_type"): (3_000_000, 3_000_000),
         ("http_request", ""): (0, 9_000_000 + 2_000_000 + 428_571),
         ("u", ""): (0, 999_999_000_000),
+        ("u", "wrong_type"): (109_998_000_000, 109_998_000_000),
     }
     assert sums["squared"] == {
         ("http_request", "wrong_type"): (15_000, 15_000),
         ("http_request", ""): (0, 99_000 + 8_000 + 1_039),
         ("u", ""): (0, 99_999_999_000),
+        ("u", "wrong_type"): (199_999_998_000, 199_999_998_000),
+    }
+    assert sums["beyond"] == {
+        ("u", ""): (0, 999_900_000),
+        ("u", "wrong_type"): (9_900_000, 9_900_000),
     }
     assert recount(engine).right
 

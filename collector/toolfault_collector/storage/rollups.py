@@ -11,6 +11,7 @@ folded   day      (none)  tool           0             successes that were only 
 ended    day      (none)  tool, or ""    0             conversations as senders counted them
 unsent   day      tool    code or ""     see below     see below
 squared  day      tool    code or ""     see below     see below
+beyond   day      tool    code or ""     see below     see below
 =======  =======  ======  =============  ============  ===============================
 
 A period is the first microsecond of an hour or day, UTC; calls without a time are in period 0.
@@ -21,7 +22,10 @@ each tool and, under the empty name, those over all tools.
 A sampled call stands for 1 / rate calls (Horvitz-Thompson), of which 1 / rate - 1 were not sent.
 ``unsent`` has these, failed ones and all, in millionths of a call: integers add up to the same in
 any order. It has no row where nothing was sampled. An interval needs the sum of squared weights:
-``squared`` has, in the same way and in thousandths, the square of what each stands for less 1.
+``squared`` has, in the same way and in thousandths, the square of what each stands for less 1; of
+one that stands for more than 10,000 calls as if it stood for so many. What the square of such a
+call is more than that, ``beyond`` has in thousands. One unit for both would be too coarse for calls
+that stand for two, or would leave 64 bits after some thousand that stand for a million.
 """
 
 # ruff: noqa: S608 - only names of this code are put into statements, values are bound
@@ -46,6 +50,7 @@ __all__ = [
     "CountKey",
     "Counts",
     "add_counts",
+    "calls_beyond",
     "count_calls",
     "count_folded",
     "counted_by_sql",
@@ -58,8 +63,10 @@ HOUR_US: Final = 60 * MINUTE_US
 MILLION: Final = 1_000_000
 # A sender that claims less would have one call outweigh every other that was ever stored.
 LEAST_RATE: Final = 1e-6
-# Beyond this, in thousandths of a call, squares would leave 64 bits after some thousand calls.
+# Up to this, in thousandths of a call, squares are counted in thousandths; beyond it in thousands.
 MOST_SQUARED: Final = 10_000_000
+_LEAST_SQUARED: Final = 1_000 / MOST_SQUARED
+_THOUSANDS: Final = 1_000_000_000  # of squares of thousandths
 
 # (project, by, period, tool, name), the key of a row of ``failure_counts``.
 CountKey = tuple[int, str, int, str, str]
@@ -81,7 +88,10 @@ def count_calls(calls: Iterable[CallRecord]) -> Counts:
         reported[by_tool] += 1
         if call.sample_rate < 1.0:
             unsent, by_code = unsent_calls(call.sample_rate), failure.code if failure else ""
-            for by, stood_for in (("unsent", unsent), ("squared", squared_calls(unsent))):
+            numbers = [("unsent", unsent), ("squared", squared_calls(unsent))]
+            if call.sample_rate < _LEAST_SQUARED:
+                numbers.append(("beyond", calls_beyond(unsent)))
+            for by, stood_for in numbers:
                 reported[project_id, by, day, tool, by_code] += stood_for
                 failures[project_id, by, day, tool, by_code] += stood_for if failure else 0
         if failure is None:
@@ -116,6 +126,16 @@ def squared_calls(unsent: int) -> int:
     """
     weight = min((unsent + MILLION) // 1_000, MOST_SQUARED)
     return weight * weight // 1_000 - 1_000
+
+
+def calls_beyond(unsent: int) -> int:
+    """Return what is left of that square where it is bounded, in thousands.
+
+    Args:
+        unsent: What `unsent_calls` says of a call that stands for more than 10,000.
+    """
+    weight = (unsent + MILLION) // 1_000
+    return (weight * weight - MOST_SQUARED * MOST_SQUARED) // _THOUSANDS
 
 
 def count_folded(counts: Iterable[CountsRecord]) -> Counts:
@@ -156,7 +176,7 @@ def counted_by_sql(
     """
     failures: Counter[CountKey] = Counter()
     reported: Counter[CountKey] = Counter()
-    for query in (_BY_CODE, _BY_TOOL, _BY_PAIR, _BY_FIELD, _BY_NO_FIELD, _UNSENT, _SQUARED):
+    for query in (_BY_CODE, _BY_TOOL, _BY_PAIR, _BY_FIELD, _BY_NO_FIELD, *_SAMPLED):
         sql = query.format(where=where)
         for row in conn.exec_driver_sql(bind(conn, sql), parameters):
             key = (row[0], row[1], row[2], row[3], row[4])
@@ -219,12 +239,19 @@ _UNSENT: Final = (
     f" sum(CASE WHEN c.success THEN 0 ELSE {_UNSENT_CALLS} END), sum({_UNSENT_CALLS})"
     " FROM tool_call c WHERE c.sample_rate < 1 AND {where} GROUP BY 1, 3, 4, 5"
 )
-_WEIGHT: Final = (
-    f"CASE WHEN c.sample_rate < {1_000 / MOST_SQUARED:.4f} THEN {MOST_SQUARED}"
-    f" ELSE CAST(round({MILLION}.0 / c.sample_rate) AS BIGINT) / 1000 END"
+_WEIGHT: Final = f"(({_UNSENT_CALLS} + {MILLION}) / 1000)"
+_SQUARED_CALLS: Final = (
+    f"CASE WHEN c.sample_rate < {_LEAST_SQUARED:.4f} THEN {squared_calls(MOST_SQUARED * 1_000)}"
+    f" ELSE {_WEIGHT} * {_WEIGHT} / 1000 - 1000 END"
 )
-_SQUARED_CALLS: Final = f"({_WEIGHT}) * ({_WEIGHT}) / 1000 - 1000"
 _SQUARED: Final = _UNSENT.replace("'unsent'", "'squared'").replace(_UNSENT_CALLS, _SQUARED_CALLS)
+_CALLS_BEYOND: Final = f"({_WEIGHT} * {_WEIGHT} - {MOST_SQUARED * MOST_SQUARED}) / {_THOUSANDS}"
+_BEYOND: Final = (
+    _UNSENT.replace("'unsent'", "'beyond'")
+    .replace(_UNSENT_CALLS, _CALLS_BEYOND)
+    .replace("c.sample_rate < 1 AND", f"c.sample_rate < {_LEAST_SQUARED:.4f} AND")
+)
+_SAMPLED: Final = (_UNSENT, _SQUARED, _BEYOND)
 _OF_DAY: Final = f"f.minute / {DAY_US} * {DAY_US}"
 _BY_FOLDED: Final = (
     f"SELECT f.project_id, 'folded', {_OF_DAY}, '', f.tool, sum(f.calls)"

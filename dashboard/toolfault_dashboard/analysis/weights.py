@@ -159,7 +159,7 @@ def equivalent(part: Amount, of: Amount) -> float:
     share = part.weight / of.weight
     variance = part.squares * (1 - 2 * share) + share * share * of.squares
     if not 0.0 < share < 1.0 or variance <= 0:
-        # So many rows have at least these squares; the rollups count them of 10,000 calls a row at
-        # most, so that what is left of a difference may be less than nothing.
+        # So many rows have at least these squares; rollups round them, so that what is left of a
+        # difference may be less than nothing.
         return of.weight * of.weight / max(of.squares, of.weight * of.weight / max(1, of.rows))
     return share * (1 - share) * of.weight * of.weight / variance

@@ -26,8 +26,10 @@ from toolfault_collector.storage.database.engine import (
 from toolfault_collector.storage.rollups import HOUR_US
 from toolfault_collector.storage.store import store_events
 from toolfault_collector.storage.tables import call_counts, chain, tool_call
-from toolfault_dashboard.queries import Scope, message_efficacy
+from toolfault_dashboard.analysis.rates import wilson_share
+from toolfault_dashboard.queries import Scope, matrix, message_efficacy
 from toolfault_dashboard.queries.counting.deadline import TooSlow, deadline
+from toolfault_dashboard.queries.counting.rollups import usable
 from toolfault_dashboard.queries.counting.segments import cut, is_asked_at_once
 from toolfault_dashboard.queries.reading import reading
 from toolfault_dashboard.search import Query, parse
@@ -125,6 +127,41 @@ def test_a_next_call_may_end_before_the_failure_did(sqlite_template: Path, tmp_p
         assert sum(row.answered for row in group.rows) == 1
     for text in ("", "since:150m", "since:150m until:90m"):
         assert found.differing("beside", text, only=("message_efficacy", "fix_next")) == []
+    found.close()
+
+
+def test_calls_that_stand_for_any_number_have_their_whole_squares(
+    sqlite_template: Path, tmp_path: Path
+) -> None:
+    """An interval is that of the weights, 1 / rate, whoever adds them up: counters or rows."""
+    path = tmp_path / "toolfault.db"
+    shutil.copyfile(sqlite_template, path)
+    engine, rates = open_engine(f"sqlite:///{path}"), (1e-6, 2e-6, 3e-5, 9.9e-5, 1e-4, 0.4)
+    calls = [
+        call(session_id=f"c{number}", at=NOW - (number + 2) * HOUR_US, sample_rate=rate)
+        for number, rate in enumerate(5 * rates)
+        for call in ([failure] if number % 4 == 0 else [success])
+    ]
+    with write_transaction(engine) as conn:
+        store_events(conn, ensure_project(conn, "rare"), calls, received_at=NOW)
+    with read_connection(engine) as conn:
+        scope = Scope(1, parse(""), NOW)
+        assert usable(conn, scope)
+        (cell,) = matrix(conn, scope, "code").cells
+    engine.dispose()
+    squares = [(1 / call["sample_rate"] ** 2, call["success"]) for call in calls]
+    failed = sum(square**0.5 for square, succeeded in squares if not succeeded)
+    whole = sum(square**0.5 for square, _ in squares)
+    share = failed / whole
+    variance = sum(each * (1 - succeeded - share) ** 2 for each, succeeded in squares) / whole**2
+    interval = wilson_share(share, share * (1 - share) / variance)
+    rate = cell.rate
+    assert rate.value == pytest.approx(share, rel=1e-5)
+    assert (rate.low, rate.high) == pytest.approx((interval.low, interval.high), rel=1e-5)
+    found = Both(path)
+    only = ("overview", "rates_by_tool", "rates_by_code", "matrix code", "comparison, effect")
+    for text in ("", "since:1d until:5h"):
+        assert found.differing("rare", text, only=only) == []
     found.close()
 
 

@@ -54,7 +54,7 @@ __all__ = [
     "usable",
 ]
 
-_By = Literal["code", "tool", "pair", "field", "folded", "ended", "unsent", "squared"]
+_By = Literal["code", "tool", "pair", "field", "folded", "ended", "unsent", "squared", "beyond"]
 _CALLS: Final[tuple[_By, ...]] = ("tool", "folded")
 _WINDOW: Final = frozenset({"since", "until"})
 PAIR_KEYS: Final = frozenset({"tool", "own_code"})
@@ -155,6 +155,7 @@ def _stand_for(unit: float) -> Any:
 _NOT_SENT: Final[tuple[tuple[_By, list[Any]], ...]] = (
     ("unsent", [literal(0), _stand_for(float(MILLION)), literal(0.0)]),
     ("squared", [literal(0), literal(0.0), _stand_for(1_000.0)]),
+    ("beyond", [literal(0), literal(0.0), _stand_for(0.001)]),
 )
 """What the calls that were not sent add to rows, weight and squares."""
 
@@ -326,6 +327,7 @@ _COLUMNS: Final = {
     ("ended", "tool"): "name",
     ("unsent", "tool"): "tool",
     ("squared", "tool"): "tool",
+    ("beyond", "tool"): "tool",
     ("pair", "tool"): "tool",
     ("pair", "own_code"): "name",
     ("field", "tool"): "tool",
