@@ -384,6 +384,16 @@ BREAKS: Final = (
         found_by=("tests/dashboard/queries/test_recount.py",),
     ),
     Break(
+        name="facets-beside-kinds-are-cut",
+        promise="Beside a list of kinds facets count the newest failures, beside one of failures all.",
+        file="dashboard/toolfault_dashboard/queries/failures/facets.py",
+        old="""    too_many: dict[Scope, int] = {}
+    if not""",
+        new="""    too_many = {each: most for each in sizes if sizes[each] > most}
+    if not""",
+        found_by=("tests/dashboard/queries/test_recount.py",),
+    ),
+    Break(
         name="facets-of-a-look-without-its-size",
         promise="The count beside values of codes is wrong where nothing else is counted with it.",
         file="dashboard/toolfault_dashboard/queries/failures/facets.py",

@@ -81,9 +81,11 @@ def facets(
     scopes = {key: _without(scope, key) for key in keys}
     sizes = {} if total is None else {scope: total}
     read_up_to, most = (READ_UP_TO, EXACT_UP_TO) if most is None else (most, most)
+    too_many: dict[Scope, int] = {}
     if not _are_at_most(conn, scope, read_up_to):
         sizes = _sizes(conn, sizes, {scope, *scopes.values()})
-    counts, cut = _values(conn, scopes, {each: most for each in sizes if sizes[each] > most}, sizes)
+        too_many = {each: most for each in sizes if sizes[each] > most}
+    counts, cut = _values(conn, scopes, too_many, sizes)
     for key, own in scopes.items():
         if own not in sizes:  # a failure has one value of most keys
             of_one = key not in _OF_SEVERAL

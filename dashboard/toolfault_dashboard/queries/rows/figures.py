@@ -158,9 +158,9 @@ class FacetValue:
 class Facet:
     """The most frequent values of one key under the current filter.
 
-    Exact up to 200,000 failures, and all that is filtered in a window of at most 1,000,000. Beyond
-    that also where daily counts hold the key: tool, code and field of a list that is filtered by
-    nothing but tool, code and time (field: not by code).
+    Exact in a window of at most 1,000,000 failures, and up to 200,000 of a larger one. Beyond that
+    also where daily counts hold the key: tool, code and field of a list that is filtered by nothing
+    but tool, code and time (field: not by code).
     """
 
     key: str
