@@ -1967,6 +1967,19 @@ BREAKS: Final = (
         found_by=("tests/dashboard/queries/test_one_cause.py",),
     ),
     Break(
+        name="fix-next-counts-a-part-over-all-weeks",
+        promise="Per week is too little where the failures that were looked at have no times.",
+        file="dashboard/toolfault_dashboard/queries/fixes/fix_next.py",
+        old="    if not found.complete and found.first_at is None:\n        return None\n",
+        new="",
+        found_by=(
+            (
+                "tests/dashboard/queries/test_windows.py::"
+                "test_the_newest_failures_say_no_week_without_times[sqlite]"
+            ),
+        ),
+    ),
+    Break(
         name="queries-quotes-some-failures",
         promise="A line of Fix next quotes a text though some of its failures told the model none.",
         file="dashboard/toolfault_dashboard/queries/fixes/fix_next.py",

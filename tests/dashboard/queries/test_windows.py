@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import uuid
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from tests.engines import POSTGRESQL_IS_LONG
 
 from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import DAY_US, MINUTE_US, SECOND_US, format_time
-from toolfault_collector.storage.cache_versions import raise_versions
+from toolfault_collector.storage.cache_versions import QUARTER_US, raise_versions
 from toolfault_collector.storage.database.engine import (
     open_engine,
     read_connection,
@@ -308,6 +309,21 @@ def test_a_part_of_the_failures_is_a_shorter_window(
     assert len(stored.failures(looked_at.query, NOW)) < len(stored.failures(timed.query, NOW))
     _is_ranking(part, stored, looked_at)
     assert len(part.rows) > 5
+
+
+def test_the_newest_failures_say_no_week_without_times(
+    conn: Connection, project: int, stored: Tables
+) -> None:
+    """Failures without times lie where they were received; of a part of them no week is known."""
+    quarters = Counter(
+        call["occurred_at"] // QUARTER_US for call in stored.failures(parse(""), NOW)
+    )
+    newest = quarters[max(quarters)]
+    part = queries.fix_next(conn, Scope(project, parse(""), NOW), most=1)
+    assert (part.failures, part.complete, part.looked_from) == (newest, False, None)
+    assert part.weeks is None
+    assert {row.cost_per_week for row in part.rows} == {None}
+    assert queries.fix_next(conn, Scope(project, parse("time:none"), NOW)).weeks is not None
 
 
 def test_an_end_after_the_last_call_is_no_call(engine: Engine) -> None:

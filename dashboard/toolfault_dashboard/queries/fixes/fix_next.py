@@ -177,7 +177,7 @@ def fix_next(
         # What was not looked at must not make a week look calm: the window is the shorter one.
         scope = _from(scope, found.first_at)
         changed = _changed(conn, scope)
-    weeks = _weeks(conn, scope, found.first_at)
+    weeks = _weeks(conn, scope, found)
     since = _savings(conn, scope, found.fixes, changed)
     reworded, under = _rewordings(conn, found)
     causes = _by_cause(found.fixes)
@@ -277,7 +277,7 @@ def one_fix(
     if remedy == "reword":
         reworded, _ = _rewordings(conn, found)
         group += [each for key, parts in reworded.items() if key[:3] == wanted for each in parts]
-    weeks = _weeks(conn, own, found.first_at)
+    weeks = _weeks(conn, own, found)
     if not group or weeks is None:
         return None
     return fix_of(FixKey(*wanted), group, weeks=weeks), weeks
@@ -315,14 +315,17 @@ def _from(scope: Scope, at: int) -> Scope:
     return replace(scope, query=scope.query.and_(Query((Clause("since", (Moment(at=at),)),))))
 
 
-def _weeks(conn: Connection, scope: Scope, first_at: int | None) -> float | None:
+def _weeks(conn: Connection, scope: Scope, found: Evidence) -> float | None:
     """Return the length of the window as far as the project has data of it; None below a day.
 
     A project that began two days ago has two days of a window of two weeks. Less than a day says
-    nothing of a week: the same hour does not come again 168 times.
+    nothing of a week: the same hour does not come again 168 times. Nor do failures without times of
+    which others were left out.
     """
+    if not found.complete and found.first_at is None:
+        return None
     since, until = window(scope)
-    began = [at for at in (first_at, first_call(conn, scope)) if at is not None]
+    began = [at for at in (found.first_at, first_call(conn, scope)) if at is not None]
     if not began:
         return None
     begin = max(min(began), since if since is not None else 0)
