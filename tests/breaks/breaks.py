@@ -385,7 +385,7 @@ BREAKS: Final = (
     ),
     Break(
         name="facets-beside-kinds-are-cut",
-        promise="Beside a list of kinds facets count the newest failures, beside one of failures all.",
+        promise="Beside a list of kinds facets count other failures than beside one of failures.",
         file="dashboard/toolfault_dashboard/queries/failures/facets.py",
         old="""    too_many: dict[Scope, int] = {}
     if not""",
