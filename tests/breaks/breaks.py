@@ -790,6 +790,19 @@ BREAKS: Final = (
         ),
     ),
     Break(
+        name="clickhouse-squares-leave-64-bits",
+        promise="On ClickHouse intervals of a tool are others where a conversation has many calls.",
+        file="dashboard/toolfault_dashboard/queries/figures/clusters_on_clickhouse.py",
+        old="pow(n.2, 2) * (n.1 = c.1)",
+        new="n.2 * n.2 * (n.1 = c.1)",
+        found_by=(
+            (
+                "tests/dashboard/queries/test_clusters.py::"
+                "test_clickhouse_adds_up_any_number_of_calls[sqlite]"
+            ),
+        ),
+    ),
+    Break(
         name="rare-calls-squared-in-part",
         promise="Intervals over calls sampled below 1 in 10,000 are too narrow.",
         file="dashboard/toolfault_dashboard/queries/counting/rollups.py",

@@ -434,6 +434,27 @@ def test_clickhouse_adds_up_odd_conversations(
         engine.dispose()
 
 
+@pytest.mark.parametrize("empty", ["sqlite"], indirect=True)
+def test_clickhouse_adds_up_any_number_of_calls(empty: Engine) -> None:
+    """The square of what an end names may be more than 64 bits hold."""
+    pytest.importorskip("chdb", reason="the engine of ClickHouse (chdb) is not installed")
+    fleet, at = _Fleet(empty, 0), NOW - DAY_US
+    named = {"search": 4 * 10**9}
+    ends = [fleet._event("conversation_end", at + n, session_id="c", calls=named) for n in range(2)]
+    squared = {"conversations": 1, "calls_squared": 2**40}
+    counts = [fleet._counts(at, tool, calls=n, **squared) for tool, n in (("search", 9), (None, 0))]
+    fleet._store([fleet._call("c", at, "search", failed=True), *ends, *counts])
+    url = empty.url.render_as_string(hide_password=False)
+    other, columnar = open_engine(url), open_events(copied_to_clickhouse(url))
+    read_events_from(other, columnar)
+    scope = Scope(fleet.project, parse(""), NOW)
+    with read_connection(empty) as conn, reading(other) as conn_of_other:
+        one, same = (_flat(calls_of_conversations(each, scope)) for each in (conn, conn_of_other))
+    assert same == pytest.approx(one)
+    for engine in (other, columnar):
+        engine.dispose()
+
+
 def _flat(found: CallClusters) -> dict[str, float]:
     """Return all sums that are not 0, by name."""
     moments = {"failures": found.failures, "first": found.first_try_failures}

@@ -245,7 +245,7 @@ def _ends(scope: Scope, talks: Subquery, *, named: bool) -> Subquery:
     )
     each = (
         "arrayMap(c -> (c.1, toFloat64(c.2), once + arrayCount(e -> has(e.1, c.1), further),"
-        " once * c.2 * c.2 + arraySum(e -> arraySum(n -> n.2 * n.2 * (n.1 = c.1), e), further)),"
+        " once * c.2 * c.2 + arraySum(e -> arraySum(n -> pow(n.2, 2) * (n.1 = c.1), e), further)),"
         " calls)"
     )
     return select(
