@@ -64,6 +64,7 @@ def ticked(text: str) -> Markup:
     )
 
 
+@lru_cache(maxsize=1024)
 def explained(term: str) -> Markup:
     """Return the attribute that explains *term* by the glossary; nothing without an entry."""
     said = meaning(term)

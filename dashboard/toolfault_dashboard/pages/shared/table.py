@@ -28,10 +28,15 @@ def _at(path: str) -> Callable[[Any], Any]:
 
 
 @lru_cache(maxsize=1024)
-def _attributes(classes: str, label: str) -> Markup:
-    """Return the attributes of a cell, escaped."""
+def _tag(classes: str, label: str, *, names: bool) -> Markup:
+    """Return what opens a cell; *names* says whether it names the line."""
     given = (("class", classes), ("data-label", label))
-    return Markup("").join(Markup(' {}="{}"').format(*each) for each in given if each[1])
+    attributes = Markup("").join(Markup(' {}="{}"').format(*each) for each in given if each[1])
+    begun = Markup('<th scope="row"') if names else Markup("<td")
+    return begun + attributes + Markup(">")
+
+
+_END: Final = {True: Markup("</th>"), False: Markup("</td>")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,14 +142,14 @@ class Column:
         """Return the interval that is drawn beside the rate of a line."""
         return _at(self.drawn)(line)
 
-    def label_of(self, value: Any) -> str:
-        """Return what a narrow page writes before *value*; empty for nothing."""
+    def label_of(self, value: bool) -> str:
+        """Return what a narrow page writes before a value, or where there is none."""
         if self.shy and not value:
             return ""
         return self.title if self.label is None else self.label
 
-    def classes(self, value: Any) -> str:
-        """Return the classes of a cell with *value*."""
+    def classes(self, value: bool) -> str:
+        """Return the classes of a cell with a value, or without one."""
         quiet = "zero" if self.quiet and not value else ""
         return " ".join(filter(None, ("num" if self.is_number else "", quiet, self.style)))
 
@@ -165,17 +170,36 @@ class Drawn:
     header: str
     sorts: Mapping[str, tuple[str, str]]
 
-    def macros(self, shared: Any, own: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the macro of each cell by name: of the page's own, or of the *shared* module."""
-        names = {each.cell for each in self.columns}
-        return {name: own.get(name) or getattr(shared, name) for name in names}
+    def rows(
+        self, shared: Any, own: Mapping[str, Any], *, labelled: bool
+    ) -> Iterator[tuple[Any, Markup]]:
+        """Yield each line with its cells.
 
-    def cells(self, line: Any, *, labelled: bool) -> Iterator[tuple[Column, Any, bool, Markup]]:
-        """Yield of each column: itself, its value, whether it names the line, and attributes."""
-        for column in self.columns:
-            value, names = column.of(line), column.name == self.header
-            label = column.label_of(value) if labelled and not names else ""
-            yield column, value, names, _attributes(column.classes(value), label)
+        Args:
+            shared: The macros of cells that every page has.
+            own: Those of this page alone, by name.
+            labelled: Whether a narrow page writes the headings before the values.
+        """
+        # A page may have a thousand cells: what is the same in every line is found once.
+        parts = [
+            (
+                *(each, own.get(each.cell) or getattr(shared, each.cell)),
+                _END[each.name == self.header],
+                *(self._tag(each, value, labelled=labelled) for value in (False, True)),
+            )
+            for each in self.columns
+        ]
+        for line in self.lines:
+            cells: list[Markup] = []
+            for column, cell, end, empty, filled in parts:
+                value = column.of(line)
+                cells += (filled if value else empty, cell(value, line, column), end)
+            yield line, Markup("".join(cells))  # noqa: S704 - macros escape what they write
+
+    def _tag(self, column: Column, value: bool, *, labelled: bool) -> Markup:
+        names = column.name == self.header
+        label = column.label_of(value) if labelled and not names else ""
+        return _tag(column.classes(value), label, names=names)
 
     def __len__(self) -> int:
         """Return how many lines are shown."""
