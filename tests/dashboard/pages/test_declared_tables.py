@@ -9,6 +9,7 @@ from importlib import import_module, resources
 from pkgutil import walk_packages
 
 import pytest
+from jinja2 import nodes
 from tests.dashboard.addresses import COMPARED
 from tests.dashboard.pages.conftest import Browser
 from tests.dashboard.pages.places import details, generated
@@ -87,6 +88,56 @@ def test_a_template_draws_no_table_but_those_whose_columns_are_data():
     sources = {each.name: each.read_text(encoding="utf-8") for each in folder.iterdir()}
     by_hand = {name for name, source in sources.items() if "<table" in source}
     assert by_hand == {"_table.html", "_components.html", "breakdown.html", "codes.html"}
+
+
+def _own_cells() -> list[tuple[str, dict[str, bool]]]:
+    """Of each drawing of a table: its template, and the cells that it brings along.
+
+    True stands for a macro of the template; that of an imported template is looked up there.
+    """
+    found: list[tuple[str, dict[str, bool]]] = []
+    folder = resources.files(PACKAGE).joinpath("templates")
+    for file in folder.iterdir():
+        if not file.name.endswith(".html"):
+            continue
+        tree = environment().parse(file.read_text(encoding="utf-8"))
+        macros = {each.name for each in tree.find_all(nodes.Macro)}
+        imported = {
+            each.target: environment().get_template(each.template.value).module
+            for each in tree.find_all(nodes.Import)
+            if isinstance(each.template, nodes.Const)
+        }
+        for call in tree.find_all(nodes.Call):
+            if isinstance(call.node, nodes.Name) and call.node.name == "table":
+                pairs = [pair for each in call.args for pair in each.find_all(nodes.Pair)]
+                own = {pair.key.value: _is_macro(pair.value, macros, imported) for pair in pairs}
+                found.append((file.name, own))
+    return found
+
+
+def _is_macro(node: nodes.Expr, macros: set[str], imported: dict[str, object]) -> bool:
+    if isinstance(node, nodes.CondExpr):
+        return all(_is_macro(each, macros, imported) for each in (node.expr1, node.expr2) if each)
+    if isinstance(node, nodes.Getattr) and isinstance(node.node, nodes.Name):
+        return hasattr(imported[node.node.name], node.attr)
+    return isinstance(node, nodes.Name) and node.name in macros
+
+
+def test_every_cell_is_a_macro():
+    """A cell that is misspelt is found here, also in a column that few choose, or that is empty."""
+    shared = vars(environment().get_template("_cells.html").module)
+    drawings = _own_cells()
+    for table in DECLARED.values():
+        own = {each.cell for each in table.columns if each.title} - set(shared)
+        assert any(own <= set(each) for _, each in drawings), (table.columns[0], own)
+
+
+def test_a_drawing_brings_the_macros_that_its_table_needs():
+    """What a template names is there, and some table has a cell of that name."""
+    cells = {each.cell for table in DECLARED.values() for each in table.columns}
+    for template, own in _own_cells():
+        assert [name for name, found in own.items() if not found] == [], template
+        assert set(own) <= cells, template
 
 
 @pytest.mark.parametrize("path", CHOSEN)
