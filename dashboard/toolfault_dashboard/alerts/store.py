@@ -114,7 +114,7 @@ class ChannelRow:
     created_at: int
     failures: int  # attempts in a row that failed
     error: str  # why the last one did; empty when it went well
-    retry_at: int
+    retry_at: int | None  # when it is tried again; None where the last attempt went well
     sent_at: int | None
     waiting: int  # messages that are not sent yet
 
@@ -334,7 +334,7 @@ def channel_rows(conn: Connection, project_id: int) -> tuple[ChannelRow, ...]:
             created_at=row.created_at,
             failures=row.failures,
             error=row.error or "",
-            retry_at=row.retry_at,
+            retry_at=row.retry_at or None,
             sent_at=row.sent_at,
             waiting=row.waiting,
         )

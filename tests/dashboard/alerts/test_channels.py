@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import sysconfig
@@ -17,6 +18,7 @@ from tests.dashboard.alerts.receiver import Receiver
 from tests.dashboard.pages.conftest import Browser, open_browser
 
 from toolfault_collector.admin.audit import acts
+from toolfault_collector.clock import format_time
 from toolfault_collector.storage.database.engine import read_connection
 from toolfault_dashboard.alerts.addresses import RefusedFile, guarded, networks_of
 from toolfault_dashboard.alerts.channels import Channel, Outgoing, check_url, send, signature
@@ -208,11 +210,13 @@ def test_what_is_secret_is_shown_nowhere(
             browser.client.post("/settings/channels/test?project=demo", data={"id": number}).text
         ]
         assert "The test is sent." in answers[0]
+        assert _next_try(browser) is None
         office.receiver.status = 500
         answers.append(
             browser.client.post("/settings/channels/test?project=demo", data={"id": number}).text
         )
         assert "It answered with status 500." in answers[1]
+        assert (_next_try(browser) or "") > format_time(office.now)
         # Refused forms do not repeat what was typed.
         twice = browser.client.post("/settings/channels?project=demo", data=form)
         wrong = form | {"name": "x", "url": f"ftp://{told}"}
@@ -233,6 +237,13 @@ def test_what_is_secret_is_shown_nowhere(
         assert secret not in text
         assert secret.removeprefix("whsec_") not in text
     assert told not in repr(Channel(1, 1, "c", "webhook", told, secret))
+
+
+def _next_try(browser: Browser) -> str | None:
+    """When the only channel is tried again, as its file says."""
+    (row,) = browser.get("/channels.ndjson?project=demo").text.splitlines()
+    found: str | None = json.loads(row)["retry_at"]
+    return found
 
 
 def test_a_test_that_goes_well_frees_a_channel_that_waited(sqlite_office: Office) -> None:
