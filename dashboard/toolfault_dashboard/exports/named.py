@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final, Literal, get_args
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Annotated as Doc
+from typing import Any, Final, Literal, get_args
 
 from sqlalchemy import Connection
 
@@ -23,7 +25,7 @@ from toolfault_dashboard.queries import (
 )
 from toolfault_dashboard.queries.rows import ChainGroup, ChangeRow, FrequencyRow
 
-__all__ = ["TABLE_NAMES", "TableName", "named_table"]
+__all__ = ["NAMED", "TABLE_NAMES", "Rows", "TableName", "named_table"]
 
 TableName = Literal[
     "failures",
@@ -67,10 +69,20 @@ TableName = Literal[
 
 TABLE_NAMES: Final[tuple[TableName, ...]] = get_args(TableName)
 
-_Rows = Callable[[Connection, Scope], RowStream]
+_Stream = Callable[[Connection, Scope], RowStream]
 
-_OF_CHAINS: Final = ("chains", "calls_spent", "round_trips", "abandoned")
-"""What the chains of a tool cost, beside its failures."""
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows of a table that are counted before they are written."""
+
+    kind: Doc[type, "Their class, a dataclass: the file has its fields."]
+    find: Doc[Callable[[Connection, Scope], Iterable[Any]], "Returns them."]
+    without: Doc[frozenset[str], "Fields that the file has not."] = frozenset()
+
+    def __call__(self, conn: Connection, scope: Scope) -> RowStream:
+        """Return them as a file."""
+        return table_stream(self.find(conn, scope), self.kind, without=self.without)
 
 
 def named_table(conn: Connection, scope: Scope, name: TableName) -> RowStream:
@@ -81,22 +93,31 @@ def named_table(conn: Connection, scope: Scope, name: TableName) -> RowStream:
     Raises:
         QueryError: The reader may not see the table, or not filter like this.
     """
-    return _TABLES[name](conn, scope)
+    return NAMED[name](conn, scope)
 
 
-def _frequency(by: queries.Dimension) -> _Rows:
-    def rows(conn: Connection, scope: Scope) -> RowStream:
-        own = frozenset() if by == "signature" else frozenset({"new_since", "fields"})
-        return table_stream(queries.frequency(conn, scope, by).rows, FrequencyRow, without=own)
+def _frequency(by: queries.Dimension) -> Rows:
+    of_kinds = () if by == "signature" else ("new_since", "fields")
+    return Rows(
+        FrequencyRow,
+        lambda conn, scope: queries.frequency(conn, scope, by).rows,
+        frozenset(of_kinds),
+    )
 
-    return rows
+
+def _round_trips(by: str) -> Rows:
+    return Rows(ChainGroup, lambda conn, scope: queries.chains_by(conn, scope, by))
 
 
-def _round_trips(by: str) -> _Rows:
-    def rows(conn: Connection, scope: Scope) -> RowStream:
-        return table_stream(queries.chains_by(conn, scope, by), ChainGroup)
+def _costs(by: queries.CostGroup) -> Rows:
+    def find(conn: Connection, scope: Scope) -> Iterable[CostRow]:
+        return queries.costs(conn, scope, by, queries.prices_of(conn, scope.project_id)).rows
 
-    return rows
+    return Rows(CostRow, find)
+
+
+_OF_CHAINS: Final = ("chains", "calls_spent", "round_trips", "abandoned")
+"""What the chains of a tool cost, beside its failures."""
 
 
 def _tools(conn: Connection, scope: Scope) -> RowStream:
@@ -111,78 +132,41 @@ def _tools(conn: Connection, scope: Scope) -> RowStream:
     return RowStream((*found.columns, *_OF_CHAINS), found.times, rows, kinds)
 
 
-def _costs(by: queries.CostGroup) -> _Rows:
-    def rows(conn: Connection, scope: Scope) -> RowStream:
-        prices = queries.prices_of(conn, scope.project_id)
-        return table_stream(queries.costs(conn, scope, by, prices).rows, CostRow)
-
-    return rows
+def _messages(conn: Connection, scope: Scope) -> list[MessageRow]:
+    return [row for group in queries.message_efficacy(conn, scope) for row in group.rows]
 
 
-def _messages(conn: Connection, scope: Scope) -> RowStream:
-    groups = queries.message_efficacy(conn, scope)
-    return table_stream([row for group in groups for row in group.rows], MessageRow)
-
-
-def _fixes(conn: Connection, scope: Scope) -> RowStream:
-    return table_stream(queries.fix_next(conn, scope).rows, FixRow)
-
-
-def _kinds(conn: Connection, scope: Scope) -> RowStream:
-    found = queries.kinds(conn, scope, drawn=False)
-    return table_stream(found.rows, KindRow, without=frozenset({"counts"}))
-
-
-def _changes(conn: Connection, scope: Scope) -> RowStream:
-    return table_stream(queries.all_changes(conn, scope), ChangeRow)
-
-
-def _phantoms(conn: Connection, scope: Scope) -> RowStream:
-    return table_stream(queries.phantom_arguments(conn, scope), PhantomRow)
-
-
-def _conversation_rungs(conn: Connection, scope: Scope) -> RowStream:
-    return table_stream(queries.conversation_rungs(conn, scope).rows, RungRow)
-
-
-def _repeats(conn: Connection, scope: Scope) -> RowStream:
-    return table_stream(queries.repeated_executions(conn, scope), RepeatRow)
-
-
-def _silent(conn: Connection, scope: Scope) -> RowStream:
-    return table_stream(queries.silent_successes(conn, scope), SilentRow)
-
-
-_TABLES: Final[dict[str, _Rows]] = {
+NAMED: Final[dict[str, Rows | _Stream]] = {
     "failures": queries.iter_failures,
     "issues": queries.iter_issues,
     "chains": queries.iter_chains,
     "agents": _frequency("agent"),
     "categories": _frequency("category"),
-    "changes": _changes,
+    "changes": Rows(ChangeRow, queries.all_changes),
     "codes": _frequency("code"),
-    "conversation_rungs": _conversation_rungs,
+    "conversation_rungs": Rows(
+        RungRow, lambda conn, scope: queries.conversation_rungs(conn, scope).rows
+    ),
     **{f"costs_by_{by}": _costs(by) for by in queries.COST_GROUPS},
     "environments": _frequency("environment"),
     "field_patterns": _frequency("field_pattern"),
     "fields": _frequency("field"),
-    "fixes": _fixes,
+    "fixes": Rows(FixRow, lambda conn, scope: queries.fix_next(conn, scope).rows),
     "frameworks": _frequency("framework"),
-    "kinds": _kinds,
-    "messages": _messages,
+    "kinds": Rows(
+        KindRow,
+        lambda conn, scope: queries.kinds(conn, scope, drawn=False).rows,
+        frozenset({"counts"}),
+    ),
+    "messages": Rows(MessageRow, _messages),
     "models": _frequency("model"),
-    "phantom_arguments": _phantoms,
+    "phantom_arguments": Rows(PhantomRow, queries.phantom_arguments),
     "releases": _frequency("release"),
-    "repeated_executions": _repeats,
-    "round_trips_by_agent": _round_trips("agent"),
-    "round_trips_by_code": _round_trips("code"),
-    "round_trips_by_field": _round_trips("field"),
-    "round_trips_by_model": _round_trips("model"),
-    "round_trips_by_release": _round_trips("release"),
-    "round_trips_by_tool": _round_trips("tool"),
-    "round_trips_by_variant": _round_trips("variant"),
+    "repeated_executions": Rows(RepeatRow, queries.repeated_executions),
+    **{f"round_trips_by_{by}": _round_trips(by) for by in queries.COST_GROUPS},
     "signatures": _frequency("signature"),
-    "silent_successes": _silent,
+    "silent_successes": Rows(SilentRow, queries.silent_successes),
     "tools": _tools,
     "variants": _frequency("variant"),
 }
+"""Table -> its rows, or the whole file where it is read while it is written."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Mapping
 from dataclasses import fields
 from importlib import import_module, resources
 from pkgutil import walk_packages
@@ -110,12 +111,14 @@ def _own_cells() -> list[tuple[str, dict[str, bool]]]:
         for call in tree.find_all(nodes.Call):
             if isinstance(call.node, nodes.Name) and call.node.name == "table":
                 pairs = [pair for each in call.args for pair in each.find_all(nodes.Pair)]
-                own = {pair.key.value: _is_macro(pair.value, macros, imported) for pair in pairs}
+                own = {
+                    pair.key.as_const(): _is_macro(pair.value, macros, imported) for pair in pairs
+                }
                 found.append((file.name, own))
     return found
 
 
-def _is_macro(node: nodes.Expr, macros: set[str], imported: dict[str, object]) -> bool:
+def _is_macro(node: nodes.Expr, macros: set[str], imported: Mapping[str, object]) -> bool:
     if isinstance(node, nodes.CondExpr):
         return all(_is_macro(each, macros, imported) for each in (node.expr1, node.expr2) if each)
     if isinstance(node, nodes.Getattr) and isinstance(node.node, nodes.Name):

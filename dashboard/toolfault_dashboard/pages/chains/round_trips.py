@@ -170,7 +170,7 @@ CHAINS: Final = Table(
     Column("tokens_lost", "Tokens lost", "code", usual=False,
            value=lambda row: "" if row.tokens_lost is None else count(row.tokens_lost)),
     file="chains",
-    rows=lambda ask: queries.iter_chains(ask.conn, ask.scope),
+    named="chains",
     header="",
     parameter="chain-cols",
 )  # fmt: skip
@@ -198,9 +198,7 @@ RUNGS: Final = Table(
     Column("failures", "Failures", "count", term=""),
     Column("chained", "In chains",
            value=lambda row: "yes" if row.chained else f"no: {row.because}"),
-    file="conversation-rungs",
-    row=queries.RungRow,
-    rows=lambda ask: queries.conversation_rungs(ask.conn, ask.scope).rows,
+    file="conversation-rungs", named="conversation_rungs",
 )  # fmt: skip
 
 

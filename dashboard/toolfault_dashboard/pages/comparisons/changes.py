@@ -109,8 +109,7 @@ CHANGES: Final = Table(
     Column("kind", "Kind", "kind", "row.kind", label=""),
     Column("source", "Source", "source", "row.source"),
     Column("effect", "Effect", "effect", "row.label", hidden=True, style="num", label=""),
-    file="changes", row=ChangeRow, rows=lambda ask: queries.all_changes(ask.conn, ask.scope),
-    header="change",
+    file="changes", named="changes", header="change",
 )  # fmt: skip
 EFFECT: Final = Table(
     *METRIC_COLUMNS,

@@ -101,7 +101,7 @@ ISSUES: Final = Table(
     Column("expected", "Expected", "whole_code", nothing="–"),
     Column("received", "Received", "received"),
     Column("near_miss", "Near miss", "near_miss"),
-    file="issues", rows=lambda ask: queries.iter_issues(ask.conn, ask.scope),
+    file="issues", named="issues",
 )  # fmt: skip
 _ORDER: Final = ("user", "llm", "system")
 Fact = tuple[str, str, str]

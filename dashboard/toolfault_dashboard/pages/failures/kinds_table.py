@@ -87,10 +87,9 @@ KINDS: Final = Table(
     Column("note", "Note", "name", "row.note", usual=False, nothing="–", style="cell-text",
            label=""),
     file="kinds",
-    without=("counts",),
+    named="kinds",
     header="kind",
     parameter="kcols",
-    row=KindRow,
     rows=lambda ask: queries.kinds(ask.conn, ask.scope, order=_order(ask), drawn=False).rows,
 )  # fmt: skip
 

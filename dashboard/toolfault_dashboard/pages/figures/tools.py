@@ -180,18 +180,14 @@ PHANTOMS: Final = Table(
     Column("model", "Model", "name"),
     Column("calls", "Calls with it", "count", "row.calls"),
     Column("share", "Share of the model's calls", "rate", "row.rate", n="text"),
-    file="phantom-arguments",
-    row=PhantomRow,
-    rows=lambda ask: queries.phantom_arguments(ask.conn, ask.scope),
+    file="phantom-arguments", named="phantom_arguments",
 )  # fmt: skip
 REPEATS: Final = Table(
     Column("model", "Model", "name"),
     Column("idempotent", "The tool is", "idempotence", "row.idempotent"),
     Column("calls", "Calls executed again", "count", "row.calls"),
     Column("share", "Share of the model's calls", "rate", "row.rate", n="text"),
-    file="repeated-executions",
-    row=RepeatRow,
-    rows=lambda ask: queries.repeated_executions(ask.conn, ask.scope),
+    file="repeated-executions", named="repeated_executions",
 )  # fmt: skip
 
 

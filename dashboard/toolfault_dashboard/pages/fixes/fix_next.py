@@ -102,7 +102,7 @@ ROWS: Final = 50
 _DONE: Final = {"added": "Added to this list.", "removed": "Removed from this list."}
 
 
-FIXES: Final = Table(file="fix-next", row=FixRow, rows=lambda ask: find(ask.conn, ask.scope).rows)
+FIXES: Final = Table(file="fix-next", named="fixes")
 """All lists of the page, as one file."""
 PICKED: Final = Table(
     Column("title", "What", "link", style="cell-text"),

@@ -24,7 +24,6 @@ from toolfault_dashboard.pages.shared.table import Column, Drawn, Table
 from toolfault_dashboard.queries.fixes.messages import (
     MessageGroup,
     MessageRow,
-    message_efficacy,
     most_frequent,
 )
 
@@ -84,9 +83,7 @@ MESSAGES: Final = Table(
     Column("when_answered", "Fixed of answered", "rate_text", "row.when_answered",
            usual=False, n="whole", head="rate", nothing="not enough data"),
     Column("last", "Last seen", "moment", "row.last_at", usual=True, style="nowrap", head="when"),
-    file="messages",
-    row=MessageRow,
-    rows=lambda ask: [row for group in message_efficacy(ask.conn, ask.scope) for row in group.rows],
+    file="messages", named="messages",
 )  # fmt: skip
 
 

@@ -8,7 +8,6 @@ from operator import attrgetter
 from typing import Annotated as Doc
 from typing import Any, Final
 
-from toolfault_dashboard import queries
 from toolfault_dashboard.access.policy import allows
 from toolfault_dashboard.analysis.rates import Rate, rate
 from toolfault_dashboard.charts import Estimate, Spark, estimate, nice_ceiling
@@ -21,7 +20,6 @@ from toolfault_dashboard.queries.rows import (
     ChainGroup,
     ChainRow,
     FailureRow,
-    FrequencyRow,
     FrequencyTable,
     Summary,
     ToolCount,
@@ -108,7 +106,7 @@ FAILURES: Final = Table(
     ),
     Column("chain", "Chain", "chain", style="nowrap", label=""),
     Column("when", "When", "moment", "row.occurred_at", style="nowrap", label=""),
-    file="failures", rows=lambda ask: queries.iter_failures(ask.conn, ask.scope),
+    file="failures", named="failures",
 )  # fmt: skip
 """Failures one by one."""
 BY_CODE: Final = Table(
@@ -119,16 +117,12 @@ BY_CODE: Final = Table(
     Column("interval", "95% interval", "interval", "rate", usual=True, drawn="estimate", n="text"),
     Column("first", "First seen", "moment", "first_at", usual=False, style="nowrap"),
     Column("last", "Last seen", "moment", "last_at", usual=True, style="nowrap"),
-    file="codes",
-    without=("new_since", "fields"),
-    row=FrequencyRow,
-    rows=lambda ask: queries.frequency(ask.conn, ask.scope, "code").rows,
+    file="codes", named="codes",
 )  # fmt: skip
 """Codes, or whatever else failures are counted by, with the failures of each."""
 BY_FIELD: Final = Table(
     replace(BY_CODE.columns[0], title="Field"), *BY_CODE.columns[1:],
-    file="fields", row=FrequencyRow, without=("new_since", "fields"),
-    rows=lambda ask: queries.frequency(ask.conn, ask.scope, "field").rows,
+    file="fields", named="fields",
 )  # fmt: skip
 NONE: Final = "none"
 # But for the failures, of which those outside every conversation are in no chain.

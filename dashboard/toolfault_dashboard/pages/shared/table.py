@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 
 from markupsafe import Markup
 
+from toolfault_dashboard.exports.named import NAMED, Rows, TableName
 from toolfault_dashboard.exports.tables import table_stream
 from toolfault_dashboard.pages.shared.ask import Ask
 from toolfault_dashboard.queries.lists.streams import RowStream
@@ -210,6 +211,17 @@ class Drawn:
         return iter(self.lines)
 
 
+_Find = Callable[[Ask], Iterable[Any] | RowStream]
+
+
+def _of_name(name: TableName) -> tuple[type | None, Iterable[str], _Find]:
+    """Return the class of the rows of a named table, what its file has not, and what finds them."""
+    found = NAMED[name]
+    if isinstance(found, Rows):
+        return found.kind, found.without, lambda ask: found.find(ask.conn, ask.scope)
+    return None, (), lambda ask: found(ask.conn, ask.scope)
+
+
 class Table:
     """A table of a page and its file."""
 
@@ -217,8 +229,9 @@ class Table:
         self,
         *columns: Column,
         file: str = "",
+        named: TableName | None = None,
         row: type | None = None,
-        rows: Callable[[Ask], Iterable[Any] | RowStream] | None = None,
+        rows: _Find | None = None,
         without: Iterable[str] = (),
         header: str | None = None,
         parameter: str = "cols",
@@ -228,6 +241,8 @@ class Table:
         Args:
             columns: In the order of the page.
             file: Name of its file: ``tools`` is served as ``/tools.csv``. Empty for none.
+            named: Name of the table of API and command line that the file is of; then *row* and
+                *without* are known, and *rows* too where the page asks for nothing else.
             row: Class of the rows of the file, a dataclass. The file has its fields, in their
                 order, a rate as four; columns that are no field of it say what they write.
             rows: Returns the rows of the file, or all of it where the database streams it.
@@ -239,6 +254,9 @@ class Table:
         self.name = file
         self.parameter = parameter
         self._header = header
+        if named:
+            row, without, shared = _of_name(named)
+            rows = rows or shared
         self._row = row
         self._rows = rows
         self._without = frozenset(without)
