@@ -168,7 +168,7 @@ AUDIT: Final = Table(
     Column("when", "When", "moment", "occurred_at", label=""),
     Column("actor", "Who"),
     Column("action", "What", "whole_code", label=""),
-    Column("project", "Project", nothing="–", term="", shy=True),
+    Column("project", "Project", nothing="–", term=""),
     Column("detail", "Details", "detail", style="cell-text", label=""),
     file="audit", row=Act, rows=lambda ask: acts(ask.conn, limit=_ACTS), header="actor",
 )  # fmt: skip

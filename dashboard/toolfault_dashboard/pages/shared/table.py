@@ -63,7 +63,6 @@ class Column:
         unit: What stands behind the heading.
         hidden: Whether only a screen reader reads the heading.
         label: What a narrow page writes before the value, if not the heading; empty for nothing.
-        shy: Whether it writes that only where there is a value.
         number: Whether it stands on the right as numbers do, if its cell does not say so.
         quiet: Whether a zero is grey.
         style: Classes of the cells.
@@ -90,7 +89,6 @@ class Column:
     unit: str = ""
     hidden: bool = False
     label: str | None = None
-    shy: bool = False
     number: bool | None = None
     quiet: bool = False
     style: str = ""
@@ -143,12 +141,6 @@ class Column:
         """Return the interval that is drawn beside the rate of a line."""
         return _at(self.drawn)(line)
 
-    def label_of(self, value: bool) -> str:
-        """Return what a narrow page writes before a value, or where there is none."""
-        if self.shy and not value:
-            return ""
-        return self.title if self.label is None else self.label
-
     def classes(self, value: bool) -> str:
         """Return the classes of a cell with a value, or without one."""
         quiet = "zero" if self.quiet and not value else ""
@@ -199,8 +191,8 @@ class Drawn:
 
     def _tag(self, column: Column, value: bool, *, labelled: bool) -> Markup:
         names = column.name == self.header
-        label = column.label_of(value) if labelled and not names else ""
-        return _tag(column.classes(value), label, names=names)
+        label = column.title if column.label is None else column.label
+        return _tag(column.classes(value), label if labelled and not names else "", names=names)
 
     def __len__(self) -> int:
         """Return how many lines are shown."""
