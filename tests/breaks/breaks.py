@@ -2033,6 +2033,22 @@ BREAKS: Final = (
         found_by=("tests/dashboard/pages/test_tables.py",),
     ),
     Break(
+        name="pages-misspelt-cell",
+        promise="Whoever adds the column Fixed by to the kinds of failure gets an error.",
+        file="dashboard/toolfault_dashboard/pages/failures/kinds_table.py",
+        old='"Fixed by", "fixed", "row"',
+        new='"Fixed by", "fixed_by", "row"',
+        found_by=("tests/dashboard/pages/test_declared_tables.py::test_every_cell_is_a_macro",),
+    ),
+    Break(
+        name="alerts-channel-tried-again-in-1970",
+        promise="The file of the channels says that one that works waits for a day in 1970.",
+        file="dashboard/toolfault_dashboard/alerts/store.py",
+        old="retry_at=row.retry_at or None,",
+        new="retry_at=row.retry_at,",
+        found_by=("tests/dashboard/alerts/test_channels.py",),
+    ),
+    Break(
         name="pages-dates-without-year",
         promise="A time of last year reads like one of this year.",
         file="dashboard/toolfault_dashboard/formats.py",
