@@ -165,10 +165,8 @@ CHAINS: Final = Table(
         Column(each, each.capitalize(), "code", f"row.{each}", usual=False)
         for each in ("conversation", "model", "agent", "release", "environment", "variant")
     ),
-    Column("time_lost", "Time lost", "code", usual=False,
-           value=lambda row: duration(row.time_lost_ms) if row.time_lost_ms else ""),
-    Column("tokens_lost", "Tokens lost", "code", usual=False,
-           value=lambda row: "" if row.tokens_lost is None else count(row.tokens_lost)),
+    Column("time_lost", "Time lost", "duration", "row.time_lost_ms", usual=False),
+    Column("tokens_lost", "Tokens lost", "known_count", "row.tokens_lost", usual=False),
     file="chains",
     named="chains",
     header="",
