@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from collections.abc import Mapping
 from dataclasses import fields
 from importlib import import_module, resources
@@ -11,6 +12,8 @@ from pkgutil import walk_packages
 
 import pytest
 from jinja2 import nodes
+from pyarrow import parquet
+from tests.cases import long_cases
 from tests.dashboard.addresses import COMPARED
 from tests.dashboard.pages.conftest import Browser
 from tests.dashboard.pages.places import details, generated
@@ -156,19 +159,53 @@ def test_the_chooser_offers_the_columns_that_can_be_chosen(browser: Browser, pat
     assert {each.title for each in table.columns if each.title} - dynamic <= shown
 
 
-@pytest.mark.parametrize("name", [each.name for each in FILES])
-def test_the_header_of_a_file_is_that_of_the_declaration(browser: Browser, name: str):
-    """A file has the fields of its rows, and what its columns write beside them."""
-    (table,) = [each for each in FILES if each.name == name]
+def _address(browser: Browser, name: str, extension: str) -> str:
+    """Where a file of the generated project is, with what its page would be asked for."""
     (change,) = [each for each in details(browser.engine) if each.startswith("/changes/")]
     given = {
         "effect": f"?change={change.rpartition('/')[2]}",
         "new-since": f"?change={change.rpartition('/')[2]}",
         "comparison": COMPARED.removeprefix("/compare"),
         "comparison-codes": COMPARED.removeprefix("/compare"),
+        "experiment": "?name=b",
         "experiment-costs": "?name=b",
+        "experiment-days": "?name=b&days=1",
     }.get(name, "")
-    assert _file(browser, f"/{name}.csv{given}") == list(table.stream(()).columns)
+    return f"/{name}.{extension}{given}"
+
+
+@pytest.mark.parametrize("name", [each.name for each in FILES])
+def test_the_header_of_a_file_is_that_of_the_declaration(browser: Browser, name: str):
+    """A file has the fields of its rows, and what its columns write beside them."""
+    (table,) = [each for each in FILES if each.name == name]
+    assert _file(browser, _address(browser, name, "csv")) == list(table.stream(()).columns)
+
+
+_TAKEN = ("breakdown", "chains", "tools")
+_OF_KIND: dict[str, tuple[type, ...]] = {
+    "int64": (int,),
+    "double": (int, float),
+    "bool": (bool,),
+    "timestamp[us, tz=UTC]": (str,),
+    "string": (str, list, dict),
+}
+
+
+@pytest.mark.parametrize(
+    "name", [*_TAKEN, *long_cases(*(each.name for each in TABLES if each.name not in _TAKEN))]
+)
+def test_no_number_and_no_truth_is_written_as_text(browser: Browser, name: str):
+    """The type that Parquet has for a column is that of its values in NDJSON."""
+    schema = parquet.read_schema(
+        io.BytesIO(browser.get(generated(_address(browser, name, "parquet"))).content)
+    )
+    lines = browser.get(generated(_address(browser, name, "ndjson"))).text.splitlines()
+    for line in lines[:200]:
+        for column, value in json.loads(line).items():
+            kind = str(schema.field(column).type)
+            assert value is None or isinstance(value, _OF_KIND[kind]), (column, value)
+            assert not isinstance(value, bool) or kind == "bool", column
+            assert column.endswith("_at") == kind.startswith("timestamp"), column
 
 
 @pytest.mark.parametrize("table", STREAMED, ids=lambda table: table.name)
