@@ -54,7 +54,8 @@ def _overview(server: LiveServer, project: str) -> dict[str, Any]:
 )
 def test_each_project_counts_a_call_once(server: LiveServer, first: str, apart: bool) -> None:
     """Two keys of a project, or of two projects: the same figures, whichever side reports first."""
-    both, of_client, of_server = (f"{name}-{first}" for name in ("both", "client", "server"))
+    case = f"{first}-{'apart' if apart else 'together'}"  # the server keeps what others sent
+    both, of_client, of_server = (f"{name}-{case}" for name in ("both", "client", "server"))
     _play(server.dsn(both), server.dsn(both), first)
     found = _overview(server, both)
     assert found["summary"]["tools"] == {"book": {"calls": 16, "failures": 4}}
