@@ -95,6 +95,8 @@ def _ship(engine: Engine, events: Engine) -> str:
         outbox.install(conn)
     shipper, began, used = Shipper(engine, events), time.perf_counter(), time.process_time()
     rows = shipper.ship_all()
+    if not rows:
+        raise SystemExit("nothing waits to be shipped: name a database that nobody has shipped yet")
     clock, cpu = time.perf_counter() - began, time.process_time() - used
     pace = f"{rows / clock:,.0f} a second, {rows / cpu:,.0f} a second of the processor"
     return f"\nshipped {rows:,} rows: {pace}\n"
