@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Iterator
 
 import pytest
@@ -142,6 +144,9 @@ def test_retention_and_prices_are_changed_for_the_project(own_browser: Browser):
     assert (fields["retention_days"], fields["retention_calls"]) == ("36500", "")
     total = own_browser.client.get(costs).json()["total"]
     assert total["money_lost"] == pytest.approx(total["tokens_lost"] * 2 / 1e6)
+    file = own_browser.get("/round-trips.ndjson?project=generated&by=model&window=all").text
+    lost = [json.loads(line)["money_lost"] for line in file.splitlines()]
+    assert math.fsum(filter(None, lost)) == pytest.approx(total["money_lost"])
     other = own_browser.page("/settings?project=other").form("/settings/project")
     assert other.fields["retention_days"] == ""
     log = own_browser.page(f"/settings{GENERATED}").section("Audit log")

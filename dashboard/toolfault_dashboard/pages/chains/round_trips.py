@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Annotated as Doc
 from typing import ClassVar, Final
 
@@ -63,10 +63,17 @@ class FunnelStep:
 
 
 @dataclass(frozen=True, slots=True)
+class PricedGroup(ChainGroup):
+    """The chains of one group, and what their tokens cost."""
+
+    money_lost: float | None  # None without prices, and by argument
+
+
+@dataclass(frozen=True, slots=True)
 class GroupLine:
     """The chains of one tool, argument, code or model."""
 
-    row: Doc[ChainGroup, "What was counted."]
+    row: Doc[PricedGroup, "What was counted."]
     name: Doc[str, "What they have in common; words for none."]
     href: Doc[str, "These chains."]
     recovered: Doc[str, "Those that recovered; empty for none."]
@@ -74,7 +81,6 @@ class GroupLine:
     abandoned: Doc[str, "Those that were abandoned; empty for none."]
     open: Doc[str, "Those that are open; empty for none."]
     drawn: Doc[Estimate | None, "The interval of the recovery rate, drawn."]
-    money: Doc[float | None, "What its tokens cost; None without a price."]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,14 +124,25 @@ _KEYS: Final = {"code": "own_code"}
 SERIES: Final = {"recovered": 3, "switched": 6, "abandoned": 2, "open": 7}
 
 
-def _all_groups(ask: Ask) -> Sequence[ChainGroup] | RowStream:
+def _all_groups(ask: Ask) -> list[PricedGroup] | RowStream:
     by = chosen_group(ask)
     if by != "argument":
-        return queries.chains_by(ask.conn, ask.scope, by)
+        groups = queries.chains_by(ask.conn, ask.scope, by)
+        return _priced(groups, _money(ask, by))
     pairs = queries.chains_by_argument(ask.conn, ask.scope)
-    found = BY_GROUP.stream(group for _, group in pairs)
+    found = BY_GROUP.stream(_priced((group for _, group in pairs), {}))
     rows = ((tool, *row) for (tool, _), row in zip(pairs, found.rows, strict=True))
     return replace(found, columns=("tool", "field", *found.columns[1:]), rows=iter(rows))
+
+
+def _priced(groups: Iterable[ChainGroup], money: Mapping[str, float | None]) -> list[PricedGroup]:
+    names = [field.name for field in fields(ChainGroup)]
+    return [
+        PricedGroup(
+            **{name: getattr(group, name) for name in names}, money_lost=money.get(group.name)
+        )
+        for group in groups
+    ]
 
 
 def _length(row: RoundTripBin) -> str:
@@ -147,8 +164,8 @@ BY_GROUP: Final = Table(
     Column("repeats", "Same again", "count", "row.identical_repeats", usual=False, quiet=True),
     Column("time", "Time lost", "duration", "row.time_lost_ms", usual=True),
     Column("tokens", "Tokens lost", "known_count", "row.tokens_lost", usual=False),
-    Column("money", "Money lost", "decimal", usual=False),
-    file="round-trips", row=ChainGroup, rows=_all_groups,
+    Column("money", "Money lost", "decimal", "row.money_lost", usual=False),
+    file="round-trips", row=PricedGroup, rows=_all_groups,
 )  # fmt: skip
 CHAINS: Final = Table(
     Column("started", "Started", "moment", "row.started_at", style="nowrap", label=""),
@@ -279,6 +296,8 @@ def _groups(ask: Ask, found: RoundTrips, by: str) -> tuple[list[GroupLine], int,
     """
     if by == "argument":
         pairs = queries.chains_by_argument(ask.conn, ask.scope)
+        tools = [tool for tool, _ in pairs[:GROUP_ROWS]]
+        shown = _priced((group for _, group in pairs[:GROUP_ROWS]), {})
         lines = [
             _line(
                 ask,
@@ -286,20 +305,14 @@ def _groups(ask: Ask, found: RoundTrips, by: str) -> tuple[list[GroupLine], int,
                 argument_of(tool, group.name),
                 exactly(exactly(ask.query, "tool", tool), "field", group.name),
             )
-            for tool, group in pairs[:GROUP_ROWS]
+            for tool, group in zip(tools, shown, strict=True)
         ]
         return lines, len(pairs), _costliest_argument(pairs)
     named = {"tool": found.by_tool, "code": found.by_code, "model": found.by_model}[by]
-    money = _money(ask, by)
+    money = _money(ask, by) if "money" in chosen(ask, BY_GROUP) else {}
     lines = [
-        _line(
-            ask,
-            group,
-            group.name or NONE,
-            exactly(ask.query, _KEYS.get(by, by), group.name),
-            money.get(group.name),
-        )
-        for group in named[:GROUP_ROWS]
+        _line(ask, group, group.name or NONE, exactly(ask.query, _KEYS.get(by, by), group.name))
+        for group in _priced(named[:GROUP_ROWS], money)
     ]
     return lines, len(named), ""
 
@@ -323,9 +336,7 @@ def _costliest_argument(pairs: Sequence[tuple[str, ChainGroup]]) -> str:
     )
 
 
-def _line(
-    ask: Ask, group: ChainGroup, name: str, query: Query, money: float | None = None
-) -> GroupLine:
+def _line(ask: Ask, group: PricedGroup, name: str, query: Query) -> GroupLine:
     rate = group.recovery_rate
     return GroupLine(
         row=group,
@@ -338,13 +349,12 @@ def _line(
             for each in OUTCOMES
         },
         drawn=estimate(rate.value, rate.low, rate.high, scale=1.0),
-        money=money,
     )
 
 
 def _money(ask: Ask, by: str) -> dict[str, float | None]:
-    """Return what the tokens of each group cost, where the reader asks for that column."""
-    if by not in queries.COST_GROUPS or "money" not in chosen(ask, BY_GROUP):
+    """Return what the tokens of each group cost."""
+    if by not in queries.COST_GROUPS:
         return {}
     prices = queries.prices_of(ask.conn, ask.scope.project_id)
     found = queries.costs(ask.conn, ask.scope, by, prices)
