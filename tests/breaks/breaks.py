@@ -1521,8 +1521,8 @@ BREAKS: Final = (
         name="sdk-endless-tools",
         promise="A model that invents names of tools fills the memory of its host.",
         file="sdk/toolfault/telemetry/_conversations.py",
-        old="if self._conversations.kinds >= self._conversations.most_kinds:",
-        new="if False:",
+        old="return self.kinds >= self._most_kinds",
+        new="return False",
         found_by=(
             "tests/sdk/telemetry/test_folding.py::test_a_conversation_of_many_tools_is_told_in_parts",
         ),

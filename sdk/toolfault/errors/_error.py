@@ -27,7 +27,6 @@ from toolfault.errors._cleaning import (
     plain,
     redact_text,
     redacted_repr,
-    redaction_policy,
     snippet,
     to_jsonable,
     type_and_size,
@@ -267,14 +266,10 @@ class ToolError(ToolfaultError):
             state.update(_NOTHING_GIVEN)
         state["tool"], state["_message"] = _text("tool", tool), message
         state["code"], state["category"] = code, category
-        internal = category is ErrorCategory.INTERNAL  # see `_default_audience`
-        state["audience"] = Audience.SYSTEM if internal else Audience.LLM
+        state["audience"] = _default_audience(category)
         error.args = (state["tool"], message)
-        if cause is not None:
-            try:  # noqa: SIM105 - `suppress` is two calls more
-                error.__cause__ = cause
-            except TypeError:  # no exception, of a host that is not type-checked
-                pass
+        if cause is not None and is_a(cause, BaseException):  # hosts may not be type-checked
+            error.__cause__ = cause
         return error
 
     @classmethod
@@ -973,10 +968,7 @@ def called(error: ToolError) -> str:
 
 def clean_context(error: ToolError) -> str:
     """What was validated (`parameters`, `HTTP request`), fit to be shown."""
-    context = error.context
-    if context in redaction_policy().clean_texts and len(context) <= _LONGEST_CONTEXT:
-        return context
-    return one_line(known_text(context, _LONGEST_CONTEXT)) or "parameters"
+    return one_line(known_text(error.context, _LONGEST_CONTEXT)) or "parameters"
 
 
 def bare(text: str) -> str:
@@ -1044,7 +1036,7 @@ def composed_message(error: ToolError) -> str:
 
 def _composed(error: ToolError, found: tuple[Issue, ...]) -> str:
     context = clean_context(error)
-    total = len(found) if error._issues_total is None else error._issues_total  # noqa: SLF001 - `issues_total`, less two calls
+    total = error.issues_total
     return sentence(found[0], context) if total == 1 else block(found, context, total)
 
 

@@ -346,10 +346,7 @@ class Capture:
             event["framework"] = record.framework
             event["side"] = record.side
             event["counted_by"] = record.counted_by
-        # Rounded up, a call could seem to have begun before the one it follows had ended.
-        milliseconds = record.duration_ms
-        is_one = 0.0 <= milliseconds < LONGEST
-        event["duration_ms"] = int(milliseconds * 1000.0) / 1000.0 if is_one else 0.0
+        event["duration_ms"] = _duration(record.duration_ms)
         if record.coercions:
             event["coercions"] = [repair.to_dict() for repair in record.coercions[:50]]
         if record.phantom_arguments:
@@ -499,7 +496,7 @@ class Capture:
             )
             size += snapshot.size
             # The result the host got names its event, so that people can find it.
-            error.__dict__["_event_id"] = event["event_id"]
+            error.event_id = event["event_id"]
         if "opentelemetry.trace" in sys.modules:
             # A span of the host may be of any make.
             guard("no trace ids", _add_trace, event, error)
@@ -524,6 +521,14 @@ class Capture:
             return False
         item.event = answer
         return True
+
+
+def _duration(milliseconds: float) -> float:
+    """Return a duration rounded down to microseconds; 0 for what cannot be one.
+
+    Rounded up, a call could seem to have begun before the one it follows had ended.
+    """
+    return int(milliseconds * 1000.0) / 1000.0 if 0.0 <= milliseconds < LONGEST else 0.0
 
 
 def _add_trace(event: dict[str, Any], error: ToolError | None) -> None:

@@ -446,17 +446,22 @@ class Conversations:
     """All conversations with a call in the last half hour, at most ``limit``.
 
     Attributes:
-        kinds: Kinds of calls in all of them.
-        most_kinds: How many there may be: a model can invent names of tools without end.
+        kinds: Kinds of calls in all of them, at most ``most_kinds``: a model can invent names of
+            tools without end.
     """
 
     def __init__(self, limit: int, most_kinds: int, idle_seconds: float) -> None:
         self.kinds = 0
         self._limit = limit
-        self.most_kinds = most_kinds
+        self._most_kinds = most_kinds
         self._idle_seconds = idle_seconds
         self._states: OrderedDict[str, ConversationState] = OrderedDict()
         self._left_open: OrderedDict[str, OrderedDict[str, Chain]] = OrderedDict()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no further kind of call can be followed."""
+        return self.kinds >= self._most_kinds
 
     def touch(self, conversation_id: str, now: float) -> tuple[ConversationState, bool]:
         """Return the state of a conversation that has a call now, and whether it is new.
@@ -502,7 +507,7 @@ class Conversations:
                 self._states.move_to_end(conversation_id)
                 continue
             idle = now - state.last_at >= self._idle_seconds
-            too_many = len(self._states) > self._limit or self.kinds + room > self.most_kinds
+            too_many = len(self._states) > self._limit or self.kinds + room > self._most_kinds
             if not idle and not too_many:
                 break
             self.pop(conversation_id)
@@ -610,10 +615,7 @@ def _plain(value: object, budget: list[int], depth: int) -> Any:
         return _plain_members(value, budget, depth + 1)
     if kind is list or kind is tuple:
         assert isinstance(value, (list, tuple))
-        items: list[Any] = []
-        for member in value[: max(budget[0], 0)]:
-            items.append(_plain(member, budget, depth + 1))  # noqa: PERF401 - a comprehension is a call more
-        return items
+        return [_plain(member, budget, depth + 1) for member in value[: max(budget[0], 0)]]
     budget[2] = _PART
     return f"<{kind.__name__}>"
 
@@ -623,14 +625,7 @@ def _plain_members(value: dict[Any, Any], budget: list[int], depth: int) -> dict
     copy: dict[str, Any] = {}
     for name, member in list(value.items())[: max(budget[0], 0)]:
         kind = type(member)
-        if (
-            kind is int
-            or kind is bool
-            or member is None
-            or (
-                kind is float and member == member  # noqa: PLR0124 - NaN test
-            )
-        ):
+        if kind is int or kind is bool or member is None:
             budget[0] -= 1
         elif kind is str and len(member) <= _TEXT:
             budget[0] -= 1
@@ -946,7 +941,7 @@ class Tracker:
             counted_by,
         )
         self._latest = now
-        if self._conversations.kinds >= self._conversations.most_kinds:
+        if self._conversations.is_full:
             self._evict(now, room=1)
         state, is_new = self._conversations.touch(conversation.id, now)
         state.owner = self

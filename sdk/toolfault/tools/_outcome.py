@@ -90,8 +90,7 @@ def log_unavailable(call: Call, reason: AvailabilityReason) -> None:
 
 def log_failure(call: Call, exc: BaseException, error: ToolError) -> None:
     """Log one failed call: ``Exception in tool '{resolved}': {first line}``, with a stack trace."""
-    # Composing the record costs more than asking whether a handler would get it.
-    if not (has_handler() and logger.isEnabledFor(logging.ERROR)):
+    if not _is_heard():
         return
     raised_by_handler = call.phase == "handler" and not isinstance(exc, ToolError)
     text = _text(exc) if raised_by_handler else _text(error)
@@ -108,7 +107,7 @@ def log_failure(call: Call, exc: BaseException, error: ToolError) -> None:
 
 def log_returned_failure(call: Call, error: ToolError) -> None:
     """Log a failure that the tool returned instead of raising."""
-    if has_handler() and logger.isEnabledFor(logging.ERROR):
+    if _is_heard():
         line = _first_line(error.message)
         text = "Tool '%s' returned error: %s"
         say(logging.ERROR, text, call.tool, line, extra=_fields(call, error))
@@ -124,6 +123,11 @@ def log_undecided(call: Call, broken: BaseException) -> None:
     """Log that a policy or hook raised, which denies the call."""
     text = "The policy or hook of tool '%s' raised %s"
     say(logging.ERROR, text, call.tool, type(broken).__name__, exc_info=broken)
+
+
+def _is_heard() -> bool:
+    """Say whether a handler would get an error: composing the record costs more than asking."""
+    return has_handler() and logger.isEnabledFor(logging.ERROR)
 
 
 def _text(exc: BaseException) -> str:
@@ -269,9 +273,9 @@ def advised(error: ToolError, arguments: Any, tool: Tool | None, *, ours: bool) 
         ours: Whether its issues are in nobody else's hands either.
     """
     hints = None if tool is None else tool.hints
-    derive = DEFAULTS.hints == "derived" if hints is None else _derives(hints)
+    derive = _derives(hints)
     issues = error.issues
-    if arguments is not None and issues and not error._message:  # noqa: SLF001 - `is_composed`, less two calls
+    if arguments is not None and error.is_composed:
         if not ours:
             issues = tuple(issue.copy() for issue in issues)
             error = error.with_(issues=issues, issues_total=error.issues_total)
